@@ -1,0 +1,85 @@
+"""Rows of ids laid end to end: what an encoder reads.
+
+Nothing is padded. A batch of three rows with 5, 9 and 7 tokens is 21 tokens and the lengths (5, 9, 7), so every
+product runs on real tokens only; attention alone looks at the bounds.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+@dataclass
+class Batch:
+    ids: Tensor  # (tokens,)
+    segments: Tensor  # (tokens,)
+    positions: Tensor  # (tokens,) counted from 0 in each row
+    lengths: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls, ids: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] | None = None, device: str | torch.device = "cpu"
+    ) -> "Batch":
+        lengths = tuple(len(row) for row in ids)
+        flat = np.concatenate([np.asarray(row, dtype=np.int64) for row in ids])
+        positions = np.concatenate([np.arange(n) for n in lengths])
+        if segments is None:
+            kinds = np.zeros_like(flat)
+        else:
+            kinds = np.concatenate([np.asarray(row, dtype=np.int64) for row in segments])
+        return cls(*(torch.from_numpy(a).to(device) for a in (flat, kinds, positions)), lengths)
+
+    @cached_property
+    def groups(self) -> list[tuple[int, int, int]]:
+        """Neighbouring rows of one length: (first token, how many rows, length)."""
+        found, start = [], 0
+        for length, rows in groupby(self.lengths):
+            count = sum(1 for _ in rows)
+            found.append((start, count, length))
+            start += count * length
+        return found
+
+    @cached_property
+    def bounds(self) -> Tensor:
+        """Where each row begins and the last one ends, (rows + 1,) int32: the form that variable-length kernels take."""
+        bounds = torch.zeros(len(self.lengths) + 1, dtype=torch.int32)
+        bounds[1:] = torch.tensor(self.lengths).cumsum(0)
+        return bounds.to(self.ids.device)
+
+    @property
+    def firsts(self) -> Tensor:
+        """The index of each row's first token."""
+        return self.bounds[:-1].long()
+
+    @cached_property
+    def mask(self) -> Tensor:
+        """(rows, longest): which places of the padded form hold a token."""
+        lengths = torch.tensor(self.lengths, device=self.ids.device)
+        return torch.arange(max(self.lengths), device=self.ids.device) < lengths[:, None]
+
+    def split(self, x: Tensor) -> list[Tensor]:
+        """Per-token values (tokens, …) back into one tensor a row."""
+        return list(x.split(list(self.lengths)))
+
+
+def plan_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """Indices of rows in batches of at most `budget` tokens, the longest rows first and like lengths together.
+
+    A row longer than the budget is a batch of its own. Rows of one length share one attention call, and starting with
+    the largest batch shows at once whether memory suffices.
+    """
+    order = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
+    batches: list[list[int]] = []
+    room = 0
+    for i in order:
+        if not batches or lengths[i] > room:
+            batches.append([])
+            room = budget
+        batches[-1].append(i)
+        room -= lengths[i]
+    return batches

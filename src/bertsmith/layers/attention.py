@@ -1,0 +1,83 @@
+"""Attention over rows laid end to end, and the one place that chooses its kernel."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..data.batch import Batch
+from .config import Config
+from .linear import Linear
+from .position import Turns, turn
+
+try:  # CUDA kernels for rows of different lengths, half precision only
+    from torch.nn.attention.varlen import varlen_attn
+except ImportError:  # a torch build without them
+    varlen_attn = None  # type: ignore[assignment]
+
+
+class Attention(nn.Module):
+    def __init__(self, config: Config, layer: int) -> None:
+        super().__init__()
+        self.heads = config.heads
+        self.window = config.window if config.is_local(layer) else 0
+        self.qkv = Linear(config.width, 3 * config.width, config.bias)
+        self.out = Linear(config.width, config.width, config.bias)
+
+    def forward(self, x: Tensor, batch: Batch, turns: Turns | None, add: Tensor) -> Tensor:
+        qkv = self.qkv(x).view(len(x), 3, self.heads, -1)  # (tokens, 3, heads, size)
+        q, k, v = qkv.unbind(1)
+        if turns is not None:
+            q, k = turn(q, turns), turn(k, turns)
+        mixed = attend(q, k, v, batch, self.window)  # (tokens, heads, size)
+        return self.out(mixed.reshape(len(x), -1), add=add)  # type: ignore[no-any-return]
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int = 0) -> Tensor:
+    """Each token's mix of the values in its own row, q, k, v and the result (tokens, heads, size).
+
+    `window` > 0 lets a token see that many neighbours to each side.
+    """
+    if q.is_cuda and q.dtype in (torch.float16, torch.bfloat16) and varlen_attn is not None:
+        return _attend_varlen(q, k, v, batch, window)
+    if q.is_cuda and len(batch.groups) > 1:
+        return _attend_padded(q, k, v, batch, window)
+    mixed = [
+        _attend_group(*(x[start : start + rows * length] for x in (q, k, v)), rows, window)
+        for start, rows, length in batch.groups
+    ]
+    return mixed[0] if len(mixed) == 1 else torch.cat(mixed)
+
+
+def _attend_varlen(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int) -> Tensor:
+    longest = max(batch.lengths)
+    sides = (window, window) if window else (-1, -1)
+    bounds = batch.bounds
+    return varlen_attn(q, k, v, bounds, bounds, longest, longest, window_size=sides)  # type: ignore[return-value]
+
+
+def _attend_group(q: Tensor, k: Tensor, v: Tensor, rows: int, window: int) -> Tensor:
+    """Rows of one length: no padding, no mask. This is the CPU's path: a call a length costs less than one padded call."""
+    q, k, v = (x.unflatten(0, (rows, -1)).transpose(1, 2) for x in (q, k, v))  # (rows, heads, length, size)
+    near = _near(q.shape[2], window, q.device) if 0 < window < q.shape[2] else None
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=near).transpose(1, 2).flatten(0, 1)
+
+
+def _attend_padded(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int) -> Tensor:
+    """Rows of any lengths in one call: for GPUs in full precision, where many small calls cost more than padding."""
+    mask = batch.mask  # (rows, longest)
+    padded = []
+    for x in (q, k, v):
+        room = x.new_zeros(*mask.shape, *x.shape[1:])
+        room[mask] = x
+        padded.append(room.transpose(1, 2))  # (rows, heads, longest, size)
+    seen = mask[:, None, None, :]
+    if window:
+        seen = seen & _near(mask.shape[1], window, q.device)
+        seen = seen | ~mask[:, None, :, None]  # a padded query must see something, or its softmax is undefined
+    return F.scaled_dot_product_attention(*padded, attn_mask=seen).transpose(1, 2)[mask]
+
+
+def _near(length: int, window: int, device: torch.device) -> Tensor:
+    """(length, length): whether two places are at most `window` apart."""
+    place = torch.arange(length, device=device)
+    return (place[:, None] - place).abs() <= window

@@ -1,0 +1,50 @@
+"""One transformer block: attention and feed-forward, each with its residual and its norm before or after."""
+
+from torch import Tensor, nn
+
+from ..data.batch import Batch
+from .activation import ACTIVATIONS
+from .attention import Attention
+from .config import Config
+from .linear import Linear
+from .position import Turns
+
+
+class FeedForward(nn.Module):
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.activation = config.activation
+        self.gated = config.gated
+        self.up = Linear(config.width, config.inner * (2 if config.gated else 1), config.bias)
+        self.down = Linear(config.inner, config.width, config.bias)
+
+    def forward(self, x: Tensor, add: Tensor) -> Tensor:
+        if self.gated:
+            gate, value = self.up(x).chunk(2, dim=-1)  # (tokens, inner) each
+            inner = ACTIVATIONS[self.activation](gate) * value
+        else:
+            inner = self.up(x, activation=self.activation)
+        return self.down(inner, add=add)  # type: ignore[no-any-return]
+
+
+class Block(nn.Module):
+    def __init__(self, config: Config, layer: int) -> None:
+        super().__init__()
+        self.pre_norm = config.pre_norm
+        # The embedding ends in a norm, so the first pre-norm would only norm it again (ModernBERT, section 2.1).
+        self.attention_norm = norm(config) if layer or not config.pre_norm else nn.Identity()
+        self.attention = Attention(config, layer)
+        self.feed_norm = norm(config)
+        self.feed = FeedForward(config)
+
+    def forward(self, x: Tensor, batch: Batch, turns: Turns | None = None) -> Tensor:
+        """x (tokens, width)"""
+        if self.pre_norm:
+            x = self.attention(self.attention_norm(x), batch, turns, add=x)
+            return self.feed(self.feed_norm(x), add=x)  # type: ignore[no-any-return]
+        x = self.attention_norm(self.attention(x, batch, turns, add=x))
+        return self.feed_norm(self.feed(x, add=x))  # type: ignore[no-any-return]
+
+
+def norm(config: Config, width: int = 0) -> nn.LayerNorm:
+    return nn.LayerNorm(width or config.width, eps=config.eps, bias=config.norm_bias)

@@ -1,0 +1,29 @@
+"""Ids become vectors: word, position and segment tables, summed, normed, and widened where the tables are narrow."""
+
+from torch import Tensor, nn
+
+from ..data.batch import Batch
+from .block import norm
+from .config import Config
+from .linear import Linear
+
+
+class Embedding(nn.Module):
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        narrow = config.embed_width
+        self.first_position = config.first_position
+        self.tokens = nn.Embedding(config.vocabulary, narrow)
+        self.positions = nn.Embedding(config.positions, narrow) if config.position == "learned" else None
+        self.segments = nn.Embedding(config.segments, narrow) if config.segments else None
+        self.norm = norm(config, narrow)
+        self.project = Linear(narrow, config.width) if narrow != config.width else None
+
+    def forward(self, batch: Batch) -> Tensor:
+        x = self.tokens(batch.ids)  # (tokens, embed_width)
+        if self.segments is not None:
+            x = x + self.segments(batch.segments)
+        if self.positions is not None:
+            x = x + self.positions(batch.positions + self.first_position)
+        x = self.norm(x)
+        return x if self.project is None else self.project(x)

@@ -1,0 +1,50 @@
+"""What stands on an encoder: one head for all, whose shape says what it reads and computes.
+
+Masked-token prediction, next-sentence, classification, tagging, spans and choices differ only in a `HeadShape`.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..data.batch import Batch
+from .config import Config, HeadShape
+from .linear import Linear
+
+
+class Head(nn.Module):
+    def __init__(self, config: Config, shape: HeadShape) -> None:
+        super().__init__()
+        self.shape = shape
+        width = shape.dense or config.width
+        self.dense = Linear(config.width, width, shape.bias) if shape.dense else None
+        self.norm = nn.LayerNorm(width, eps=config.eps, bias=config.norm_bias) if shape.norm else None
+        self.out = Output(width, shape) if shape.outputs else None
+
+    def forward(self, hidden: Tensor, batch: Batch, table: Tensor, at: Tensor | None = None) -> Tensor:
+        """hidden (tokens, width) -> (tokens | rows, outputs); `at` picks tokens, `table` is the word table for tied heads."""
+        x = read(hidden, batch, self.shape.reads) if at is None else hidden[at]
+        if self.dense is not None:
+            x = self.dense(x, activation=self.shape.activation)
+        if self.norm is not None:
+            x = self.norm(x)
+        return x if self.out is None else self.out(x, table)
+
+
+class Output(nn.Module):
+    def __init__(self, width: int, shape: HeadShape) -> None:
+        super().__init__()
+        self.weight = None if shape.tied else nn.Parameter(torch.empty(shape.outputs, width))
+        self.bias = nn.Parameter(torch.empty(shape.outputs))
+
+    def forward(self, x: Tensor, table: Tensor) -> Tensor:
+        return F.linear(x, table if self.weight is None else self.weight, self.bias)
+
+
+def read(hidden: Tensor, batch: Batch, reads: str) -> Tensor:
+    """(tokens, width) -> what a head reads: every token, each row's first, or each row's mean."""
+    if reads == "first":
+        return hidden[batch.firsts]
+    if reads == "mean":
+        return torch.stack([row.mean(dim=0) for row in batch.split(hidden)])
+    return hidden

@@ -1,0 +1,71 @@
+"""A linear layer that can fold an activation or a residual into its product.
+
+On x86 CPUs `pack` re-orders the matrix once into oneDNN's blocked layout. A 16-token text then streams the weights at
+twice the speed of a plain product, 64 tokens run 1.4 times as fast, and GELU or the residual cost next to nothing, being
+applied to each tile while it is in cache. Packing moves numbers without changing them: `dense_weight` gives them back.
+"""
+
+import platform
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .activation import ACTIVATIONS
+
+# Our activation names that oneDNN can fuse, with its name and variant.
+FUSED = {"gelu": ("gelu", "none"), "gelu_tanh": ("gelu", "tanh"), "relu": ("relu", ""), "tanh": ("tanh", "")}
+TOKENS_HINT = 256  # oneDNN picks the block layout for about this many rows; measured equal from 16 to 1024
+
+
+def can_pack(device: torch.device, dtype: torch.dtype) -> bool:
+    """Whether this machine has the fused product: torch built with oneDNN, an x86 CPU, a type it computes in."""
+    return (
+        device.type == "cpu"
+        and dtype in (torch.float32, torch.bfloat16)
+        and platform.machine().lower() in ("x86_64", "amd64")
+        and torch.backends.mkldnn.is_available()
+        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+        and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
+    )
+
+
+class Linear(nn.Module):
+    def __init__(self, inputs: int, outputs: int, bias: bool = True) -> None:
+        super().__init__()
+        self.weight: nn.Parameter | None = nn.Parameter(torch.empty(outputs, inputs))
+        self.bias = nn.Parameter(torch.empty(outputs)) if bias else None
+        self.packed: Tensor | None = None
+
+    def forward(self, x: Tensor, activation: str | None = None, add: Tensor | None = None) -> Tensor:
+        """`activation(x W' + b)`, or `x W' + b + add`."""
+        if self.packed is not None:
+            return self._forward_packed(x, activation, add)
+        assert self.weight is not None
+        y = F.linear(x, self.weight, self.bias)
+        if activation:
+            y = ACTIVATIONS[activation](y)
+        return y if add is None else y + add
+
+    def _forward_packed(self, x: Tensor, activation: str | None, add: Tensor | None) -> Tensor:
+        product = torch.ops.mkldnn._linear_pointwise
+        if add is not None:
+            return product.binary(x, add, self.packed, self.bias, "add")  # type: ignore[no-any-return]
+        if activation in FUSED:
+            name, variant = FUSED[activation]
+            return product.default(x, self.packed, self.bias, name, [], variant)  # type: ignore[no-any-return]
+        y: Tensor = product.default(x, self.packed, self.bias, "none", [], "")
+        return ACTIVATIONS[activation](y) if activation else y
+
+    def pack(self) -> None:
+        """Keep the weights in oneDNN's layout alone: for inference only, they no longer train or move."""
+        assert self.weight is not None
+        self.packed = torch.ops.mkldnn._reorder_linear_weight(self.weight.detach().contiguous(), TOKENS_HINT)
+        self.weight = None
+
+    def dense_weight(self) -> Tensor:
+        """The plain matrix, packed or not."""
+        if self.packed is not None:
+            return self.packed.to_dense()
+        assert self.weight is not None
+        return self.weight

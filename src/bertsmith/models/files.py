@@ -1,0 +1,141 @@
+"""Settings and tensors on disk: `config.json`, safetensors (whole or in shards), `pytorch_model.bin`, nothing that runs.
+
+In: a folder. Out: dictionaries. Every broken file ends in one sentence that names it. Writing goes aside first and is
+renamed when complete.
+"""
+
+import json
+import os
+import pickle
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import safetensors
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from ..errors import BertsmithError
+
+WEIGHTS = "model.safetensors"
+PICKLED = "pytorch_model.bin"
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BertsmithError(f"{path} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise BertsmithError(f"{path} is not valid JSON: {str(error).splitlines()[0]}.") from error
+    if not isinstance(found, dict):
+        raise BertsmithError(f"{path} must hold a JSON object, not a {type(found).__name__}.")
+    return found
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    path = folder / "config.json"
+    if not path.exists():
+        raise BertsmithError(f"{folder} has no config.json; give the folder of a saved model.")
+    settings = read_json(path)
+    if settings.get("auto_map"):
+        raise BertsmithError(f"{path} asks to run code that came with the model (auto_map); bertsmith never does that.")
+    return settings
+
+
+def read_tensors(folder: Path) -> dict[str, Tensor]:
+    """All weights of a folder; whole or sharded safetensors are preferred to pickles, which only load as plain data."""
+    for name in (WEIGHTS, PICKLED):
+        index = folder / f"{name}.index.json"
+        if (folder / name).exists():
+            return _read_file(folder / name)
+        if index.exists():
+            return _read_shards(index)
+    raise BertsmithError(f"{folder} has no weights; looked for {WEIGHTS} and {PICKLED}, whole or in shards.")
+
+
+def _read_shards(index: Path) -> dict[str, Tensor]:
+    places = read_json(index).get("weight_map")
+    if not isinstance(places, dict) or not all(isinstance(shard, str) for shard in places.values()):
+        raise BertsmithError(f"{index} has no weight_map that tells which file holds which tensor.")
+    found: dict[str, Tensor] = {}
+    for shard in sorted(set(places.values())):
+        if Path(shard).name != shard or not (index.parent / shard).exists():
+            raise BertsmithError(f"{index} names the shard {shard!r}, which is not in its folder; copy it there.")
+        found.update(_read_file(index.parent / shard))
+    lost = sorted(set(places) - set(found))
+    if lost:
+        raise BertsmithError(f"{index} promises the tensor {lost[0]} in {places[lost[0]]}, which does not hold it.")
+    return found
+
+
+def _read_file(path: Path) -> dict[str, Tensor]:
+    if not path.is_file():
+        raise BertsmithError(f"{path} is not a file.")
+    if path.stat().st_size == 0:
+        raise BertsmithError(f"{path} is empty; copy it again.")
+    return _read_safetensors(path) if path.suffix == ".safetensors" else _read_pickled(path)
+
+
+def _read_safetensors(path: Path) -> dict[str, Tensor]:
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    except (safetensors.SafetensorError, OSError, ValueError) as error:
+        raise BertsmithError(f"{path} is not a whole safetensors file ({_line(error)}); copy it again.") from error
+
+
+def _read_pickled(path: Path) -> dict[str, Tensor]:
+    try:
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise BertsmithError(f"{path} holds more than plain tensors and was not loaded: a pickle can run code.") from error
+    except (RuntimeError, OSError, EOFError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise BertsmithError(f"{path} is not a file that torch can read ({_line(error)}); copy it again.") from error
+    if isinstance(found, dict) and isinstance(found.get("state_dict"), dict):
+        found = found["state_dict"]
+    if not isinstance(found, dict) or not all(isinstance(value, Tensor) for value in found.values()):
+        raise BertsmithError(f"{path} holds no dictionary of tensors.")
+    return found
+
+
+def _line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")[:160]
+
+
+def write_json(path: Path, content: dict[str, Any] | list[Any]) -> None:
+    path.write_text(json.dumps(content, indent=2, sort_keys=isinstance(content, dict), ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    save_file(dict(sorted(tensors.items())), path, metadata={"format": "pt"})
+
+
+@contextmanager
+def written_aside(folder: Path) -> Iterator[Path]:
+    """A fresh folder to write into; its files move to `folder` when all are complete, or none of them does."""
+    if folder.exists() and not folder.is_dir():
+        raise BertsmithError(f"{folder} is a file; give a folder to save to.")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    except OSError as error:
+        raise BertsmithError(f"{folder} cannot be written: {error.strerror}.") from error
+    try:
+        yield aside
+        if not folder.exists():
+            aside.chmod(0o755)
+            aside.rename(folder)
+        else:
+            for path in sorted(p for p in aside.rglob("*") if p.is_file()):
+                target = folder / path.relative_to(aside)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(path, target)
+    except OSError as error:
+        raise BertsmithError(f"{folder} cannot be written: {error.strerror}.") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)

@@ -1,0 +1,73 @@
+"""The encoder and the heads on it: a batch of ids in, hidden states or a head's scores out."""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from ..data.batch import Batch
+from ..layers.block import Block, norm
+from ..layers.config import Config, HeadShape
+from ..layers.embedding import Embedding
+from ..layers.heads import Head
+from ..layers.linear import Linear, can_pack
+from ..layers.position import Turns, turns
+
+
+class Network(nn.Module):
+    def __init__(self, config: Config, heads: dict[str, HeadShape]) -> None:
+        super().__init__()
+        self.config = config
+        self.embed = Embedding(config)
+        self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.distinct))
+        self.final_norm = norm(config) if config.pre_norm else None
+        self.heads = nn.ModuleDict({name: Head(config, shape) for name, shape in heads.items()})
+        self.names = [name for name, _ in self.named_parameters()]  # kept: packed matrices are parameters no longer
+        self.parameter_count = sum(p.numel() for p in self.parameters())
+
+    def forward(self, batch: Batch) -> Tensor:
+        """The last hidden states, (tokens, width)."""
+        for x in self.states(batch):
+            hidden = x
+        return hidden
+
+    def states(self, batch: Batch) -> Iterator[Tensor]:
+        """The hidden states after the embedding and after each layer in turn, (tokens, width) each."""
+        x = self.embed(batch)
+        near, far = self._turns(batch, x.dtype)
+        for layer in range(self.config.depth):
+            yield x
+            block = self.blocks[layer * self.config.distinct // self.config.depth]
+            x = block(x, batch, near if self.config.is_local(layer) else far)
+        yield x if self.final_norm is None else self.final_norm(x)
+
+    def score(self, hidden: Tensor, batch: Batch, head: str, at: Tensor | None = None) -> Tensor:
+        """A head's scores for each token or row; `at` asks for some tokens only."""
+        scores: Tensor = self.heads[head](hidden, batch, self.embed.tokens.weight, at)
+        return scores
+
+    def _turns(self, batch: Batch, dtype: torch.dtype) -> tuple[Turns | None, Turns | None]:
+        """Rotary tables for the local and the global layers."""
+        c = self.config
+        if c.position != "rotary":
+            return None, None
+        size = c.width // c.heads
+        far = turns(batch.positions, c.theta, size, dtype)
+        return (turns(batch.positions, c.local_theta, size, dtype) if c.window else far), far
+
+    def pack(self) -> None:
+        """Lay the matrices out for fast inference where this machine can; afterwards they no longer train."""
+        weight = self.embed.tokens.weight
+        if can_pack(weight.device, weight.dtype):
+            for module in self.modules():
+                if isinstance(module, Linear) and module.packed is None:
+                    module.pack()
+
+    def tensor(self, name: str) -> Tensor:
+        """One parameter by name, packed or not."""
+        module, _, leaf = name.rpartition(".")
+        owner = self.get_submodule(module)
+        if isinstance(owner, Linear) and leaf == "weight":
+            return owner.dense_weight()
+        found: Tensor = getattr(owner, leaf)
+        return found
