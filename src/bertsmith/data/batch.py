@@ -23,7 +23,10 @@ class Batch:
 
     @classmethod
     def of(
-        cls, ids: Sequence[Sequence[int]], segments: Sequence[Sequence[int]] | None = None, device: str | torch.device = "cpu"
+        cls,
+        ids: Sequence[Sequence[int]],
+        segments: Sequence[Sequence[int]] | None = None,
+        device: str | torch.device = "cpu",
     ) -> "Batch":
         lengths = tuple(len(row) for row in ids)
         flat = np.concatenate([np.asarray(row, dtype=np.int64) for row in ids])
@@ -32,7 +35,8 @@ class Batch:
             kinds = np.zeros_like(flat)
         else:
             kinds = np.concatenate([np.asarray(row, dtype=np.int64) for row in segments])
-        return cls(*(torch.from_numpy(a).to(device) for a in (flat, kinds, positions)), lengths)
+        on_device = [torch.from_numpy(values).to(device) for values in (flat, kinds, positions)]
+        return cls(on_device[0], on_device[1], on_device[2], lengths)
 
     @cached_property
     def groups(self) -> list[tuple[int, int, int]]:
@@ -46,7 +50,7 @@ class Batch:
 
     @cached_property
     def bounds(self) -> Tensor:
-        """Where each row begins and the last one ends, (rows + 1,) int32: the form that variable-length kernels take."""
+        """Where each row begins and the last one ends, (rows + 1,) int32, as variable-length kernels take it."""
         bounds = torch.zeros(len(self.lengths) + 1, dtype=torch.int32)
         bounds[1:] = torch.tensor(self.lengths).cumsum(0)
         return bounds.to(self.ids.device)

@@ -4,10 +4,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..data.batch import Batch
-from .config import Config
-from .linear import Linear
-from .position import Turns, turn
+from bertsmith.data.batch import Batch
+from bertsmith.layers.config import Config
+from bertsmith.layers.linear import Linear
+from bertsmith.layers.position import Turns, turn
 
 try:  # CUDA kernels for rows of different lengths, half precision only
     from torch.nn.attention.varlen import varlen_attn
@@ -29,7 +29,7 @@ class Attention(nn.Module):
         if turns is not None:
             q, k = turn(q, turns), turn(k, turns)
         mixed = attend(q, k, v, batch, self.window)  # (tokens, heads, size)
-        return self.out(mixed.reshape(len(x), -1), add=add)  # type: ignore[no-any-return]
+        return self.out(mixed.reshape(len(x), -1), add=add)
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int = 0) -> Tensor:
@@ -37,26 +37,33 @@ def attend(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int = 0) -> Te
 
     `window` > 0 lets a token see that many neighbours to each side.
     """
-    if q.is_cuda and q.dtype in (torch.float16, torch.bfloat16) and varlen_attn is not None:
+    if _has_varlen(q):
         return _attend_varlen(q, k, v, batch, window)
     if q.is_cuda and len(batch.groups) > 1:
         return _attend_padded(q, k, v, batch, window)
-    mixed = [
-        _attend_group(*(x[start : start + rows * length] for x in (q, k, v)), rows, window)
-        for start, rows, length in batch.groups
-    ]
+    mixed = []
+    for start, rows, length in batch.groups:
+        here = slice(start, start + rows * length)
+        mixed.append(_attend_group(q[here], k[here], v[here], rows, window))
     return mixed[0] if len(mixed) == 1 else torch.cat(mixed)
+
+
+def _has_varlen(q: Tensor) -> bool:
+    half = q.is_cuda and q.dtype in (torch.float16, torch.bfloat16)
+    return half and varlen_attn is not None and q.shape[-1] % 8 == 0 and torch.cuda.get_device_capability() >= (8, 0)
 
 
 def _attend_varlen(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int) -> Tensor:
     longest = max(batch.lengths)
     sides = (window, window) if window else (-1, -1)
     bounds = batch.bounds
-    return varlen_attn(q, k, v, bounds, bounds, longest, longest, window_size=sides)  # type: ignore[return-value]
+    mixed = varlen_attn(q, k, v, bounds, bounds, longest, longest, window_size=sides)
+    assert isinstance(mixed, Tensor)
+    return mixed
 
 
 def _attend_group(q: Tensor, k: Tensor, v: Tensor, rows: int, window: int) -> Tensor:
-    """Rows of one length: no padding, no mask. This is the CPU's path: a call a length costs less than one padded call."""
+    """Rows of one length: no padding, no mask. The CPU's path: a call a length costs less than one padded call."""
     q, k, v = (x.unflatten(0, (rows, -1)).transpose(1, 2) for x in (q, k, v))  # (rows, heads, length, size)
     near = _near(q.shape[2], window, q.device) if 0 < window < q.shape[2] else None
     return F.scaled_dot_product_attention(q, k, v, attn_mask=near).transpose(1, 2).flatten(0, 1)
@@ -65,16 +72,19 @@ def _attend_group(q: Tensor, k: Tensor, v: Tensor, rows: int, window: int) -> Te
 def _attend_padded(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int) -> Tensor:
     """Rows of any lengths in one call: for GPUs in full precision, where many small calls cost more than padding."""
     mask = batch.mask  # (rows, longest)
-    padded = []
-    for x in (q, k, v):
-        room = x.new_zeros(*mask.shape, *x.shape[1:])
-        room[mask] = x
-        padded.append(room.transpose(1, 2))  # (rows, heads, longest, size)
     seen = mask[:, None, None, :]
     if window:
         seen = seen & _near(mask.shape[1], window, q.device)
         seen = seen | ~mask[:, None, :, None]  # a padded query must see something, or its softmax is undefined
-    return F.scaled_dot_product_attention(*padded, attn_mask=seen).transpose(1, 2)[mask]
+    q, k, v = (_pad(x, mask) for x in (q, k, v))
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=seen).transpose(1, 2)[mask]
+
+
+def _pad(x: Tensor, mask: Tensor) -> Tensor:
+    """(tokens, heads, size) -> (rows, heads, longest, size)"""
+    room = x.new_zeros(*mask.shape, *x.shape[1:])
+    room[mask] = x
+    return room.transpose(1, 2)
 
 
 def _near(length: int, window: int, device: torch.device) -> Tensor:

@@ -2,12 +2,12 @@
 
 from torch import Tensor, nn
 
-from ..data.batch import Batch
-from .activation import ACTIVATIONS
-from .attention import Attention
-from .config import Config
-from .linear import Linear
-from .position import Turns
+from bertsmith.data.batch import Batch
+from bertsmith.layers.activation import ACTIVATIONS
+from bertsmith.layers.attention import Attention
+from bertsmith.layers.config import Config
+from bertsmith.layers.linear import Linear
+from bertsmith.layers.position import Turns
 
 
 class FeedForward(nn.Module):
@@ -24,7 +24,7 @@ class FeedForward(nn.Module):
             inner = ACTIVATIONS[self.activation](gate) * value
         else:
             inner = self.up(x, activation=self.activation)
-        return self.down(inner, add=add)  # type: ignore[no-any-return]
+        return self.down(inner, add=add)
 
 
 class Block(nn.Module):
@@ -41,9 +41,9 @@ class Block(nn.Module):
         """x (tokens, width)"""
         if self.pre_norm:
             x = self.attention(self.attention_norm(x), batch, turns, add=x)
-            return self.feed(self.feed_norm(x), add=x)  # type: ignore[no-any-return]
+            return self.feed(self.feed_norm(x), add=x)
         x = self.attention_norm(self.attention(x, batch, turns, add=x))
-        return self.feed_norm(self.feed(x, add=x))  # type: ignore[no-any-return]
+        return self.feed_norm(self.feed(x, add=x))
 
 
 def norm(config: Config, width: int = 0) -> nn.LayerNorm:

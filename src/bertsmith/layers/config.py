@@ -7,7 +7,7 @@ field in one place. Nothing here imports torch, so that presets can be listed at
 from dataclasses import dataclass
 from typing import Literal
 
-from ..errors import BertsmithError
+from bertsmith.errors import BertsmithError
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 from torch import Tensor, nn
 
-from ..data.batch import Batch
-from .block import norm
-from .config import Config
-from .linear import Linear
+from bertsmith.data.batch import Batch
+from bertsmith.layers.block import norm
+from bertsmith.layers.config import Config
+from bertsmith.layers.linear import Linear
 
 
 class Embedding(nn.Module):

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..data.batch import Batch
-from .config import Config, HeadShape
-from .linear import Linear
+from bertsmith.data.batch import Batch
+from bertsmith.layers.config import Config, HeadShape
+from bertsmith.layers.linear import Linear
 
 
 class Head(nn.Module):
@@ -22,7 +22,7 @@ class Head(nn.Module):
         self.out = Output(width, shape) if shape.outputs else None
 
     def forward(self, hidden: Tensor, batch: Batch, table: Tensor, at: Tensor | None = None) -> Tensor:
-        """hidden (tokens, width) -> (tokens | rows, outputs); `at` picks tokens, `table` is the word table for tied heads."""
+        """hidden (tokens, width) -> (tokens | rows, outputs); `at` picks tokens, `table` is the word table."""
         x = read(hidden, batch, self.shape.reads) if at is None else hidden[at]
         if self.dense is not None:
             x = self.dense(x, activation=self.shape.activation)

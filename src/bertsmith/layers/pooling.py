@@ -1,4 +1,4 @@
-"""Token vectors become one vector a text: the poolings of sentence-transformers folders, their dense layers, unit length."""
+"""Token vectors become one vector a text: the poolings and dense layers of sentence-transformers folders, unit length."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..data.batch import Batch
+from bertsmith.data.batch import Batch
 
 # The last part of the class names in a Dense module's config.json; never imported by name.
 DENSE_ACTIVATIONS = {

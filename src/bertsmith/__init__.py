@@ -1,0 +1,36 @@
+"""bertsmith: forge your own BERT.
+
+    m = bertsmith.load("path/to/folder")
+    m.fill("Paris is the [MASK] of France.")
+    m.embed(["a river bank", "a savings bank"])
+
+Names are imported when first used, so that `import bertsmith` and `bertsmith --help` stay light.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bertsmith.errors import BertsmithError
+    from bertsmith.model import Model, load, models_table
+
+__version__ = "0.1.0"
+__all__ = ["BertsmithError", "Model", "load", "models_table"]
+
+_HOMES = {
+    "BertsmithError": "bertsmith.errors",
+    "Model": "bertsmith.model",
+    "load": "bertsmith.model",
+    "models_table": "bertsmith.model",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bertsmith' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

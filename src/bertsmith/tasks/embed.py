@@ -1,0 +1,72 @@
+"""Texts to vectors, and texts to the hidden states of their tokens."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from bertsmith.data.batch import Batch
+from bertsmith.layers.pooling import Pooling
+from bertsmith.models.network import Network
+from bertsmith.tasks.result import Vectors
+from bertsmith.tasks.task import Row, Task
+from bertsmith.text.encoding import Encoding
+from bertsmith.text.tokenizer import Tokenizer
+
+
+def one_row_each(encodings: Sequence[Encoding]) -> list[list[Row]]:
+    return [[Row(e.ids, e.segments, dropped=e.dropped)] for e in encodings]
+
+
+class Embed(Task[str, Vectors]):
+    """One vector a text. Windows: the mean of the windows' vectors, each weighted by its tokens."""
+
+    name = "embed"
+
+    def __init__(self, tokenizer: Tokenizer, limit: int, truncate: str, pooling: Pooling, normalize: bool) -> None:
+        super().__init__(tokenizer, limit, truncate)
+        self.pooling = pooling
+        self.normalize = normalize
+
+    def rows(self, examples: Sequence[str]) -> list[list[Row]]:
+        if self.truncate != "windows":
+            return one_row_each(self.tokenizer.encode_many(examples, length=self.limit, truncate=self.truncate))
+        windows = [self.tokenizer.windows(text, length=self.limit, overlap=0) for text in examples]
+        return [[Row(window.ids, window.segments) for window in text] for text in windows]
+
+    def scores(self, network: Network, batch: Batch, rows: Sequence[Row]) -> list[Tensor]:
+        return list(self.pooling(network(batch), batch, normalize=False).cpu())
+
+    def answer(self, example: str, rows: Sequence[Row], scores: Sequence[Tensor]) -> Vectors:
+        vector = scores[0]
+        if len(rows) > 1:
+            weights = torch.tensor([float(len(row.ids)) for row in rows])
+            vector = (torch.stack(list(scores)) * weights[:, None]).sum(dim=0) / weights.sum()
+        if self.normalize:
+            vector = F.normalize(vector, dim=-1)
+        return Vectors(vector.numpy(), rows[0].dropped)
+
+
+class Hidden(Task[str, Vectors]):
+    """The states of each token, (tokens, width), or of several layers, (layers, tokens, width)."""
+
+    name = "hidden"
+
+    def __init__(self, tokenizer: Tokenizer, limit: int, truncate: str, layers: Sequence[int] | None = None) -> None:
+        super().__init__(tokenizer, limit, truncate)
+        self.refuse_windows()
+        self.layers = layers
+
+    def rows(self, examples: Sequence[str]) -> list[list[Row]]:
+        return one_row_each(self.tokenizer.encode_many(examples, length=self.limit, truncate=self.truncate))
+
+    def scores(self, network: Network, batch: Batch, rows: Sequence[Row]) -> list[Tensor]:
+        if self.layers is None:
+            return [row.float().cpu() for row in batch.split(network(batch))]
+        kept = {i: x for i, x in enumerate(network.states(batch)) if i in self.layers}
+        states = torch.stack([kept[i] for i in self.layers], dim=1)  # (tokens, layers, width)
+        return [row.float().cpu().transpose(0, 1) for row in batch.split(states)]
+
+    def answer(self, example: str, rows: Sequence[Row], scores: Sequence[Tensor]) -> Vectors:
+        return Vectors(scores[0].numpy(), rows[0].dropped)

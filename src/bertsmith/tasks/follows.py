@@ -1,0 +1,29 @@
+"""Does B follow A? BERT's next-sentence head and ALBERT's sentence-order head."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from bertsmith.tasks.embed import one_row_each
+from bertsmith.tasks.result import Result
+from bertsmith.tasks.task import Row, Task
+from bertsmith.text.tokenizer import Tokenizer
+
+
+class Follows(Task[tuple[str, str], Result]):
+    name = "follows"
+    head = "follows"
+
+    def __init__(self, tokenizer: Tokenizer, limit: int, truncate: str, labels: Sequence[str]) -> None:
+        super().__init__(tokenizer, limit, truncate)
+        self.refuse_windows()
+        self.labels = labels
+
+    def rows(self, examples: Sequence[tuple[str, str]]) -> list[list[Row]]:
+        texts, pairs = [a for a, _ in examples], [b for _, b in examples]
+        return one_row_each(self.tokenizer.encode_many(texts, pairs, length=self.limit, truncate=self.truncate))
+
+    def answer(self, example: tuple[str, str], rows: Sequence[Row], scores: Sequence[Tensor]) -> Result:
+        chances = scores[0][0].softmax(dim=-1).tolist()
+        answers = [{"label": label, "score": chance} for label, chance in zip(self.labels, chances, strict=True)]
+        return Result(sorted(answers, key=lambda a: -a["score"]), truncated=rows[0].dropped)

@@ -1,0 +1,86 @@
+"""Where the masks of a text are: in the text, and in the rows that the encoder reads.
+
+A text that is too long becomes overlapping windows; each mask is asked for in the window in which it lies most central.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bertsmith.errors import BertsmithError
+from bertsmith.tasks.task import Row
+from bertsmith.text.encoding import Encoding
+from bertsmith.text.tokenizer import Tokenizer
+
+
+@dataclass
+class Mask:
+    start: int  # of the mask in the text, in characters
+    end: int
+    places: dict[int, int] = field(default_factory=dict)  # window -> position in its row
+    window: int = 0  # the one to ask
+
+
+@dataclass
+class MaskedText:
+    text: str
+    windows: list[Encoding]
+    masks: list[Mask]
+    dropped: int
+
+    def row(self, mask: Mask, filled: Mapping[int, int]) -> Row:
+        """The row that asks for `mask`, with the masks of these numbers filled by these ids."""
+        window = self.windows[mask.window]
+        ids = list(window.ids)
+        for number, id in filled.items():
+            place = self.masks[number].places.get(mask.window)
+            if place is not None:
+                ids[place] = id
+        return Row(ids, window.segments, at=[mask.places[mask.window]])
+
+    def row_of_pieces(self, mask: Mask, pieces: list[int], known: int, mask_id: int) -> Row:
+        """The row that asks for piece number `known` of a word in the mask's place, the pieces before it given."""
+        window = self.windows[mask.window]
+        place = mask.places[mask.window]
+        word = [*pieces[:known], *[mask_id] * (len(pieces) - known)]
+        ids = [*window.ids[:place], *word, *window.ids[place + 1 :]]
+        segments = [*window.segments[:place], *[window.segments[place]] * len(word), *window.segments[place + 1 :]]
+        return Row(ids, segments, at=[place + known])
+
+
+def find_masks(tokenizer: Tokenizer, text: str, length: int, truncate: str) -> MaskedText:
+    if tokenizer.mask_id is None:
+        raise BertsmithError("this model's tokenizer has no mask token, so there is nothing to fill.")
+    whole = tokenizer.encode(text)
+    spans = [span for id, span in zip(whole.ids, whole.offsets, strict=True) if id == tokenizer.mask_id]
+    if not spans:
+        raise BertsmithError(f"the text has no mask; write {tokenizer.mask_token} where a word is wanted.")
+    if len(whole) <= length:
+        windows, dropped = [whole], 0
+    elif truncate == "windows":
+        windows, dropped = tokenizer.windows(text, length=length, overlap=(length - 2) // 2), 0
+    else:
+        windows = [tokenizer.encode(text, length=length, truncate=truncate)]
+        dropped = windows[0].dropped
+    masks = [Mask(*span) for span in spans]
+    _place(masks, windows, tokenizer.mask_id)
+    lost = [number for number, mask in enumerate(masks, 1) if not mask.places]
+    if lost:
+        raise BertsmithError(
+            f"mask {lost[0]} of {len(masks)} lies in the part of the text that truncate={truncate!r} cuts away; "
+            f"use truncate='windows' or a shorter text."
+        )
+    return MaskedText(text, windows, masks, dropped)
+
+
+def _place(masks: list[Mask], windows: list[Encoding], mask_id: int) -> None:
+    by_start = {mask.start: mask for mask in masks}
+    farthest = dict.fromkeys(by_start, -1)  # from the nearer edge of a window
+    for number, window in enumerate(windows):
+        for place, (id, (start, _)) in enumerate(zip(window.ids, window.offsets, strict=True)):
+            if id != mask_id:
+                continue
+            by_start[start].places[number] = place
+            edge = min(place, len(window) - 1 - place)
+            if edge > farthest[start]:
+                farthest[start] = edge
+                by_start[start].window = number
