@@ -5,4 +5,4 @@ The command line prints it and exits with status 1; in Python it is an ordinary 
 
 
 class BertsmithError(ValueError):
-    """A mistake in a file, a setting or an input; `str(error)` is the whole message, one sentence, no traceback needed."""
+    """A mistake in a file, a setting or an input; `str(error)` is the whole message, one sentence."""

@@ -1,4 +1,4 @@
-"""Token vectors become one vector a text: the poolings and dense layers of sentence-transformers folders, unit length."""
+"""Token vectors become one vector a text: poolings, dense layers and unit length of sentence-transformers folders."""
 
 from dataclasses import dataclass
 

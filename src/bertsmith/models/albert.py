@@ -1,13 +1,13 @@
-"""ALBERT (arXiv 1909.11942): narrow tables projected up, one block applied again and again, sentence order as pair task."""
+"""ALBERT (arXiv 1909.11942): narrow tables projected up, one block applied again and again, the order of sentences."""
 
 from dataclasses import replace
 
-from ..errors import BertsmithError
-from . import bert
-from .family import FamilyHead, Settings, refuse
+from bertsmith.errors import BertsmithError
+from bertsmith.models import bert
+from bertsmith.models.family import FamilyHead, Settings, refuse
 
 _LAYER = "encoder.albert_layer_groups.*.albert_layers.0."
-NAMES = {
+NAMES: dict[str, str | tuple[str, ...]] = {
     "embed.tokens": "embeddings.word_embeddings",
     "embed.positions": "embeddings.position_embeddings",
     "embed.segments": "embeddings.token_type_embeddings",
@@ -33,7 +33,9 @@ def heads(settings: Settings) -> dict[str, FamilyHead]:
     found = bert.heads(settings)
     found["mask"] = replace(found["mask"], names=MASK)
     order = {**POOLER, "out": "sop_classifier.classifier"}
-    found["follows"] = replace(found["follows"], suffix="ForPreTraining", names=order)
+    found["follows"] = replace(
+        found["follows"], suffix="ForPreTraining", names=order, labels=("follows", "swapped")
+    )
     for name in ("classify", "choose"):
         found[name] = replace(found[name], names={**POOLER, "out": "classifier"})
     found["pool"] = replace(found["pool"], names=POOLER)
@@ -43,7 +45,7 @@ def heads(settings: Settings) -> dict[str, FamilyHead]:
 def read(settings: Settings) -> dict[str, object]:
     refuse(settings, "inner_group_num", (1, None), "only groups of one layer are read")
     if settings.get("embedding_size", 128) == settings.get("hidden_size"):
-        raise BertsmithError("config.json has embedding_size = hidden_size, which no released ALBERT has; not read here.")
+        raise BertsmithError("config.json has embedding_size = hidden_size, which no released ALBERT has.")
     return bert.read(settings)
 
 

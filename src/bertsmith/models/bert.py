@@ -1,10 +1,11 @@
-"""BERT (arXiv 1810.04805): learned positions, two segments, norms after each residual, a tanh pooler on the first token."""
+"""BERT (arXiv 1810.04805): learned positions, two segments, norms after each residual, a tanh pooler on [CLS]."""
 
 import re
+from typing import Any
 
 from torch import Tensor
 
-from .family import Family, FamilyHead, Settings, refuse
+from bertsmith.models.family import Family, FamilyHead, Settings, refuse
 
 FIELDS = {
     "vocabulary": "vocab_size",
@@ -20,7 +21,7 @@ FIELDS = {
 }
 
 _LAYER = "encoder.layer.*."
-NAMES = {
+NAMES: dict[str, str | tuple[str, ...]] = {
     "embed.tokens": "embeddings.word_embeddings",
     "embed.positions": "embeddings.position_embeddings",
     "embed.segments": "embeddings.token_type_embeddings",
@@ -50,10 +51,15 @@ IGNORED = {
 
 
 def heads(settings: Settings) -> dict[str, FamilyHead]:
-    pooled = {"reads": "first", "dense": "width", "activation": "tanh"}
+    pooled: Any = {"reads": "first", "dense": "width", "activation": "tanh"}
     return {
         "mask": FamilyHead("ForMaskedLM", MASK, dense="embed_width", norm=True, outputs="vocabulary"),
-        "follows": FamilyHead("ForNextSentencePrediction", {**POOLER, "out": "cls.seq_relationship"}, **pooled),
+        "follows": FamilyHead(
+            "ForNextSentencePrediction",
+            {**POOLER, "out": "cls.seq_relationship"},
+            labels=("follows", "random"),
+            **pooled,
+        ),
         "classify": FamilyHead("ForSequenceClassification", {**POOLER, "out": "classifier"}, **pooled),
         "choose": FamilyHead("ForMultipleChoice", {**POOLER, "out": "classifier"}, **pooled),
         "tag": FamilyHead("ForTokenClassification", {"out": "classifier"}),
@@ -80,7 +86,8 @@ def from_tensorflow(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
             name, tensor = name.removesuffix("kernel") + "weight", tensor.T
         name = re.sub(r"_embeddings$", "_embeddings.weight", name)
         name = name.replace("cls.predictions.output_bias", "cls.predictions.bias")
-        name = re.sub(r"seq_relationship\.output_(weights|bias)", lambda m: f"seq_relationship.{m[1].rstrip('s')}", name)
+        name = name.replace("seq_relationship.output_weights", "seq_relationship.weight")
+        name = name.replace("seq_relationship.output_bias", "seq_relationship.bias")
         found[name] = tensor
     return found
 

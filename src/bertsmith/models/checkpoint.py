@@ -1,7 +1,7 @@
 """A model folder becomes a network, and a network becomes a folder that others open.
 
-In: a folder in the Hugging Face layout, or in that of the first TensorFlow release. Out: a `Checkpoint`: the network with
-every head that is in there, its settings, and the names of the tensors that had no use.
+In: a folder in the Hugging Face layout, or in that of the first TensorFlow release. Out: a `Checkpoint`: the network
+with every head that is in there, its settings, and the names of the tensors that had no use.
 """
 
 from collections.abc import Mapping
@@ -12,14 +12,25 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..errors import BertsmithError
-from ..layers.config import Config
-from . import bert, tensorflow
-from .families import find_family
-from .family import Family, FamilyHead
-from .files import WEIGHTS, read_json, read_settings, read_tensors, write_json, write_tensors
-from .names import canonical, fill, give, names_of, surplus
-from .network import Network
+from bertsmith.errors import BertsmithError
+from bertsmith.layers.config import Config, HeadShape
+from bertsmith.models import bert, tensorflow
+from bertsmith.models.families import find_family
+from bertsmith.models.family import Family, FamilyHead
+from bertsmith.models.files import (
+    WEIGHTS,
+    has_tensors,
+    read_json,
+    read_settings,
+    read_tensors,
+    write_json,
+    write_tensors,
+)
+from bertsmith.models.names import canonical, fill, give, names_of, surplus
+from bertsmith.models.network import Network
+
+LARGEST = 10**8  # of any size in a config.json; the largest vocabularies have 10**6 rows
+DEEPEST = 1000
 
 
 @dataclass
@@ -35,36 +46,59 @@ class Checkpoint:
     def labels(self) -> list[str]:
         """The names of a classifier's outputs, in order."""
         named = self.settings.get("id2label") or {}
-        return [named[key] for key in sorted(named, key=int)]
+        return [str(named[key]) for key in sorted(named, key=int)]
 
 
 def load_checkpoint(folder: Path, dtype: torch.dtype = torch.float32) -> Checkpoint:
     settings, tensors = _read(folder)
     family = find_family(settings.get("model_type"))
-    config = family.config(settings)
     tensors = canonical(tensors, family.prefix)
+    config = _config(family, settings, len(tensors))
     heads = find_heads(family, settings, tensors)
-    shapes = {name: head.shape(config, _labels(family, head, tensors)) for name, head in heads.items()}
+    if not config.tied:
+        tensors.update({bias: tensors[own] for bias, own in _own_biases(heads).items() if own in tensors})
+    shapes = {name: head.shape(config, _labels(head, tensors)) for name, head in heads.items()}
     with torch.device("meta"):
         network = Network(config, shapes)
     names = names_of(family, heads, network.names)
     fill(network, names, tensors, dtype)
     checkpoint = Checkpoint(family, config, heads, network.eval(), settings, surplus(family, names, tensors))
-    _check_labels(checkpoint, folder)
+    _check_labels(checkpoint, shapes, folder)
     return checkpoint
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     original = folder / "bert_config.json"
-    prefix = tensorflow.find_prefix(folder)
-    if original.exists() and prefix and not (folder / WEIGHTS).exists():
+    prefix = tensorflow.find_prefix(folder) if original.exists() and not has_tensors(folder) else None
+    if prefix:
         return {"model_type": "bert", **read_json(original)}, bert.from_tensorflow(tensorflow.read(prefix))
     return read_settings(folder), read_tensors(folder)
 
 
+def _config(family: Family, settings: dict[str, Any], tensors: int) -> Config:
+    """The encoder's description, refused before a network is built that no memory and no time would suffice for."""
+    try:
+        config = family.config(settings)
+    except BertsmithError:
+        raise
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+        raise BertsmithError(f"config.json has a setting of the wrong kind: {error}.") from error
+    for name, value in vars(config).items():
+        if isinstance(value, int | float) and not 0 <= value <= LARGEST:
+            raise BertsmithError(f"config.json gives the model a {name} of {value}, which no model has.")
+    if config.distinct > tensors or config.depth > DEEPEST:
+        raise BertsmithError(
+            f"config.json asks for {config.depth} layers, but the weights hold only {tensors} tensors."
+        )
+    if config.limit < 1 or not config.global_every or not config.theta or not config.local_theta:
+        raise BertsmithError("config.json leaves no position that a token could have.")
+    return config
+
+
 def find_heads(family: Family, settings: dict[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, FamilyHead]:
     """The heads that the weights hold. Where several would fit the same tensors, config.json's class name decides."""
-    named = str((settings.get("architectures") or [""])[0])
+    classes = settings.get("architectures")
+    named = str(classes[0]) if isinstance(classes, list) and classes else ""
     suffix = named[named.find("For") :] if "For" in named else ""
     found: dict[str, FamilyHead] = {}
     for name, head in family.heads(settings).items():
@@ -72,7 +106,7 @@ def find_heads(family: Family, settings: dict[str, Any], tensors: Mapping[str, T
         if head.suffix and head.suffix == suffix and lacks and suffix != "ForPreTraining":
             raise BertsmithError(f"config.json says {named}, but the weights lack {lacks[0]}.")
         rival = next((other for other, known in found.items() if _shares(known, head)), None)
-        if lacks or (rival and head.suffix != suffix):
+        if lacks or (rival and not (suffix and head.suffix == suffix)):
             continue
         if rival:
             del found[rival]
@@ -93,14 +127,28 @@ def _tensors(family: Family, head: FamilyHead) -> list[str]:
     return [theirs if ours == "out.bias" else f"{theirs}.weight" for ours, theirs in names.items()]
 
 
-def _labels(family: Family, head: FamilyHead, tensors: Mapping[str, Tensor]) -> int:
-    return len(tensors[f"{head.names['out']}.weight"]) if "out" in head.names else 0
+def _labels(head: FamilyHead, tensors: Mapping[str, Tensor]) -> int:
+    return max([1, *tensors[f"{head.names['out']}.weight"].shape[:1]]) if "out" in head.names else 0
 
 
-def _check_labels(checkpoint: Checkpoint, folder: Path) -> None:
+def _own_biases(heads: Mapping[str, FamilyHead]) -> dict[str, str]:
+    """A bias of a masked-token head -> that of its output layer, which a tied model's file leaves out as a copy.
+
+    The reference computes with the output layer's one, so where the two are not tied that one counts.
+    """
+    named = [head.names for head in heads.values() if "out.weight" in head.names]
+    return {names["out.bias"]: names["out.weight"].removesuffix("weight") + "bias" for names in named}
+
+
+def _check_labels(checkpoint: Checkpoint, shapes: Mapping[str, HeadShape], folder: Path) -> None:
+    named = checkpoint.settings.get("id2label") or {}
+    if not isinstance(named, dict) or not all(str(key).isdecimal() for key in named):
+        raise BertsmithError(
+            f"{folder / 'config.json'} must name labels by their numbers in id2label, not {named!r:.80}."
+        )
     for name in ("classify", "tag"):
         if name in checkpoint.heads and checkpoint.labels:
-            outputs = checkpoint.network.heads[name].shape.outputs
+            outputs = shapes[name].outputs
             if outputs != len(checkpoint.labels):
                 raise BertsmithError(
                     f"{folder / 'config.json'} names {len(checkpoint.labels)} labels in id2label, "
@@ -112,6 +160,8 @@ def save_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     """Write config.json and model.safetensors as `transformers` opens them."""
     family, network = checkpoint.family, checkpoint.network
     tensors = give(network, names_of(family, checkpoint.heads, network.names))
+    own_biases = {} if checkpoint.config.tied else _own_biases(checkpoint.heads)
+    tensors.update({own: tensors[bias].clone() for bias, own in own_biases.items() if own != bias})
     if not any(head.suffix for head in checkpoint.heads.values()):
         tensors = {name.removeprefix(f"{family.prefix}."): tensor for name, tensor in tensors.items()}
     settings = family.settings(checkpoint.config, checkpoint.settings)

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from . import bert
-from .family import FamilyHead, Settings
+from bertsmith.models import bert
+from bertsmith.models.family import FamilyHead, Settings
 
 _LAYER = "transformer.layer.*."
-NAMES = {
+NAMES: dict[str, str | tuple[str, ...]] = {
     "embed.tokens": "embeddings.word_embeddings",
     "embed.positions": "embeddings.position_embeddings",
     "embed.norm": "embeddings.LayerNorm",

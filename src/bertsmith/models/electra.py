@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from . import bert
-from .family import FamilyHead, Settings, refuse
+from bertsmith.models import bert
+from bertsmith.models.family import FamilyHead, Settings, refuse
 
 MASK = {
     "dense": "generator_predictions.dense",

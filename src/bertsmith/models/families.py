@@ -1,9 +1,9 @@
 """All families, found by the `model_type` that a config.json names, and all presets, found by name."""
 
-from ..errors import BertsmithError
-from ..layers.config import Config
-from . import albert, bert, distilbert, electra, modernbert, roberta
-from .family import Family
+from bertsmith.errors import BertsmithError
+from bertsmith.layers.config import Config
+from bertsmith.models import albert, bert, distilbert, electra, modernbert, roberta
+from bertsmith.models.family import Family
 
 FAMILIES = [module.FAMILY for module in (bert, roberta, albert, distilbert, electra, modernbert)]
 BY_TYPE = {name: family for family in FAMILIES for name in (family.name, *family.relatives)}

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from ..errors import BertsmithError
-from ..layers.config import Config, HeadShape
+from bertsmith.errors import BertsmithError
+from bertsmith.layers.config import Config, HeadShape
 
 Settings = dict[str, Any]  # the content of a config.json
 
@@ -38,6 +38,7 @@ class FamilyHead:
     norm: bool = False
     bias: bool = True
     outputs: Literal["labels", "vocabulary", ""] = "labels"
+    labels: tuple[str, ...] = ()  # what the outputs mean, where the family fixes it
 
     def shape(self, config: Config, labels: int) -> HeadShape:
         return HeadShape(
@@ -104,7 +105,7 @@ def _typed(ours: str, theirs: str, value: Any) -> Any:
         return value
     if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
-    raise BertsmithError(f"config.json has {theirs} = {value!r}, which is not of type {getattr(kind, '__name__', kind)}.")
+    raise BertsmithError(f"config.json has {theirs} = {value!r}, which is not {getattr(kind, '__name__', kind)}.")
 
 
 def activation(setting: str, name: Any) -> str:

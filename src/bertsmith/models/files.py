@@ -1,4 +1,4 @@
-"""Settings and tensors on disk: `config.json`, safetensors (whole or in shards), `pytorch_model.bin`, nothing that runs.
+"""Settings and tensors on disk: `config.json`, safetensors, `pytorch_model.bin`, whole or sharded; nothing that runs.
 
 In: a folder. Out: dictionaries. Every broken file ends in one sentence that names it. Writing goes aside first and is
 renamed when complete.
@@ -19,41 +19,59 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ..errors import BertsmithError
+from bertsmith.errors import BertsmithError
 
 WEIGHTS = "model.safetensors"
 PICKLED = "pytorch_model.bin"
+# Left in a folder that another model is saved to, these would change how the new one is read.
+MISLEADING = ("modules.json", "added_tokens.json")
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BertsmithError(f"{path} cannot be read: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
-        raise BertsmithError(f"{path} is not valid JSON: {str(error).splitlines()[0]}.") from error
+    found = read_any_json(path)
     if not isinstance(found, dict):
         raise BertsmithError(f"{path} must hold a JSON object, not a {type(found).__name__}.")
     return found
 
 
+def read_any_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8-sig"), parse_constant=_refuse_constant)
+    except OSError as error:
+        raise BertsmithError(f"{path} cannot be read: {error.strerror or error}.") from error
+    except (ValueError, RecursionError) as error:
+        raise BertsmithError(f"{path} is not valid JSON: {_line(error)}.") from error
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
 def read_settings(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
-    if not path.exists():
+    if not os.path.lexists(path):
         raise BertsmithError(f"{folder} has no config.json; give the folder of a saved model.")
     settings = read_json(path)
     if settings.get("auto_map"):
         raise BertsmithError(f"{path} asks to run code that came with the model (auto_map); bertsmith never does that.")
+    if settings.get("quantization_config"):
+        raise BertsmithError(
+            f"{path} says that the weights are quantized (quantization_config); give them unquantized."
+        )
     return settings
+
+
+def has_tensors(folder: Path) -> bool:
+    return any((folder / f"{name}{tail}").exists() for name in (WEIGHTS, PICKLED) for tail in ("", ".index.json"))
 
 
 def read_tensors(folder: Path) -> dict[str, Tensor]:
     """All weights of a folder; whole or sharded safetensors are preferred to pickles, which only load as plain data."""
     for name in (WEIGHTS, PICKLED):
         index = folder / f"{name}.index.json"
-        if (folder / name).exists():
+        if os.path.lexists(folder / name):
             return _read_file(folder / name)
-        if index.exists():
+        if os.path.lexists(index):
             return _read_shards(index)
     raise BertsmithError(f"{folder} has no weights; looked for {WEIGHTS} and {PICKLED}, whole or in shards.")
 
@@ -75,7 +93,7 @@ def _read_shards(index: Path) -> dict[str, Tensor]:
 
 def _read_file(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
-        raise BertsmithError(f"{path} is not a file.")
+        raise BertsmithError(f"{path} is not a file, or a link to nothing; copy it again.")
     if path.stat().st_size == 0:
         raise BertsmithError(f"{path} is empty; copy it again.")
     return _read_safetensors(path) if path.suffix == ".safetensors" else _read_pickled(path)
@@ -85,7 +103,7 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
-    except (safetensors.SafetensorError, OSError, ValueError) as error:
+    except Exception as error:  # its own errors, and those of torch at types that this torch lacks
         raise BertsmithError(f"{path} is not a whole safetensors file ({_line(error)}); copy it again.") from error
 
 
@@ -93,14 +111,20 @@ def _read_pickled(path: Path) -> dict[str, Tensor]:
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        raise BertsmithError(f"{path} holds more than plain tensors and was not loaded: a pickle can run code.") from error
-    except (RuntimeError, OSError, EOFError, ValueError, KeyError, AttributeError, TypeError) as error:
+        raise BertsmithError(
+            f"{path} is damaged or holds more than plain tensors, and was not loaded: a pickle can run code."
+        ) from error
+    except Exception as error:  # whatever a damaged pickle makes the reader stumble over
         raise BertsmithError(f"{path} is not a file that torch can read ({_line(error)}); copy it again.") from error
     if isinstance(found, dict) and isinstance(found.get("state_dict"), dict):
         found = found["state_dict"]
-    if not isinstance(found, dict) or not all(isinstance(value, Tensor) for value in found.values()):
-        raise BertsmithError(f"{path} holds no dictionary of tensors.")
+    if not isinstance(found, dict) or not all(isinstance(n, str) and _is_plain(t) for n, t in found.items()):
+        raise BertsmithError(f"{path} holds no dictionary of plain tensors by name.")
     return found
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, Tensor) and value.layout is torch.strided and value.is_cpu and not value.is_quantized
 
 
 def _line(error: Exception) -> str:
@@ -108,11 +132,15 @@ def _line(error: Exception) -> str:
 
 
 def write_json(path: Path, content: dict[str, Any] | list[Any]) -> None:
-    path.write_text(json.dumps(content, indent=2, sort_keys=isinstance(content, dict), ensure_ascii=False) + "\n", encoding="utf-8")
+    text = json.dumps(content, indent=2, sort_keys=isinstance(content, dict), ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
-    save_file(dict(sorted(tensors.items())), path, metadata={"format": "pt"})
+    try:
+        save_file(dict(sorted(tensors.items())), path, metadata={"format": "pt"})
+    except safetensors.SafetensorError as error:  # a full disk, too
+        raise BertsmithError(f"{path} cannot be written: {_line(error)}.") from error
 
 
 @contextmanager
@@ -124,18 +152,22 @@ def written_aside(folder: Path) -> Iterator[Path]:
         folder.parent.mkdir(parents=True, exist_ok=True)
         aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     except OSError as error:
-        raise BertsmithError(f"{folder} cannot be written: {error.strerror}.") from error
+        raise BertsmithError(f"{folder} cannot be written: {error.strerror or error}.") from error
     try:
         yield aside
         if not folder.exists():
             aside.chmod(0o755)
             aside.rename(folder)
         else:
+            written = {path.name for path in aside.iterdir()}
             for path in sorted(p for p in aside.rglob("*") if p.is_file()):
                 target = folder / path.relative_to(aside)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 os.replace(path, target)
+            for name in MISLEADING:
+                if name not in written:
+                    (folder / name).unlink(missing_ok=True)
     except OSError as error:
-        raise BertsmithError(f"{folder} cannot be written: {error.strerror}.") from error
+        raise BertsmithError(f"{folder} cannot be written: {error.strerror or error}.") from error
     finally:
         shutil.rmtree(aside, ignore_errors=True)

@@ -1,14 +1,14 @@
-"""ModernBERT (arXiv 2412.13663): rotary positions, norms before, GeGLU, two local layers for each global one, no biases."""
+"""ModernBERT (arXiv 2412.13663): rotary positions, norms before, GeGLU, two local layers to a global one, no bias."""
 
 from dataclasses import replace
 from typing import Any
 
-from ..errors import BertsmithError
-from ..layers.config import Config
-from .family import Family, FamilyHead, Settings, activation, refuse
+from bertsmith.errors import BertsmithError
+from bertsmith.layers.config import Config
+from bertsmith.models.family import Family, FamilyHead, Settings, activation, refuse
 
 _LAYER = "layers.*."
-NAMES = {
+NAMES: dict[str, str | tuple[str, ...]] = {
     "embed.tokens": "embeddings.tok_embeddings",
     "embed.norm": "embeddings.norm",
     "blocks.*.attention_norm": _LAYER + "attn_norm",
@@ -62,7 +62,7 @@ def _global_every(settings: Settings) -> int:
         return int(settings.get("global_attn_every_n_layers", 3))
     period = next((i for i, kind in enumerate(kinds) if i and kind == "full_attention"), len(kinds))
     if kinds != ["full_attention" if i % period == 0 else "sliding_attention" for i in range(len(kinds))]:
-        raise BertsmithError("config.json has layer_types without a period; only a global layer every n layers is read.")
+        raise BertsmithError("config.json has layer_types without a period; only one global in n is read.")
     return period
 
 
@@ -70,7 +70,8 @@ def _theta(settings: Settings, kind: str, old: str, default: float) -> float:
     rope = (settings.get("rope_parameters") or {}).get(kind) or {}
     if rope.get("rope_type", "default") != "default":
         raise BertsmithError(f"config.json has rope_type = {rope['rope_type']!r}; only the default rotation is read.")
-    return float(rope.get("rope_theta", settings.get(old) or default))
+    theta = rope.get("rope_theta") or settings.get(old) or default
+    return float(theta)
 
 
 def write(config: Config) -> Settings:

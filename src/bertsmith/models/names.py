@@ -12,9 +12,9 @@ from fnmatch import fnmatchcase
 import torch
 from torch import Tensor
 
-from ..errors import BertsmithError
-from .family import Family, FamilyHead
-from .network import Network
+from bertsmith.errors import BertsmithError
+from bertsmith.models.family import Family, FamilyHead
+from bertsmith.models.network import Network
 
 Names = dict[str, tuple[str, ...]]  # our parameter -> the tensors of theirs that are stacked in it
 

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from ..data.batch import Batch
-from ..layers.block import Block, norm
-from ..layers.config import Config, HeadShape
-from ..layers.embedding import Embedding
-from ..layers.heads import Head
-from ..layers.linear import Linear, can_pack
-from ..layers.position import Turns, turns
+from bertsmith.data.batch import Batch
+from bertsmith.layers.block import Block, norm
+from bertsmith.layers.config import Config, HeadShape
+from bertsmith.layers.embedding import Embedding
+from bertsmith.layers.heads import Head
+from bertsmith.layers.linear import Linear, can_pack
+from bertsmith.layers.position import Turns, turns
 
 
 class Network(nn.Module):
@@ -34,7 +34,7 @@ class Network(nn.Module):
     def states(self, batch: Batch) -> Iterator[Tensor]:
         """The hidden states after the embedding and after each layer in turn, (tokens, width) each."""
         x = self.embed(batch)
-        near, far = self._turns(batch, x.dtype)
+        near, far = self._turns(batch)
         for layer in range(self.config.depth):
             yield x
             block = self.blocks[layer * self.config.distinct // self.config.depth]
@@ -46,14 +46,14 @@ class Network(nn.Module):
         scores: Tensor = self.heads[head](hidden, batch, self.embed.tokens.weight, at)
         return scores
 
-    def _turns(self, batch: Batch, dtype: torch.dtype) -> tuple[Turns | None, Turns | None]:
+    def _turns(self, batch: Batch) -> tuple[Turns | None, Turns | None]:
         """Rotary tables for the local and the global layers."""
         c = self.config
         if c.position != "rotary":
             return None, None
         size = c.width // c.heads
-        far = turns(batch.positions, c.theta, size, dtype)
-        return (turns(batch.positions, c.local_theta, size, dtype) if c.window else far), far
+        far = turns(batch.positions, c.theta, size)
+        return (turns(batch.positions, c.local_theta, size) if c.window else far), far
 
     def pack(self) -> None:
         """Lay the matrices out for fast inference where this machine can; afterwards they no longer train."""

@@ -5,8 +5,8 @@ The segment table is still there, with one row for every token. The classifier b
 
 from dataclasses import replace
 
-from . import bert
-from .family import FamilyHead, Settings
+from bertsmith.models import bert
+from bertsmith.models.family import FamilyHead, Settings
 
 MASK = {
     "dense": "lm_head.dense",

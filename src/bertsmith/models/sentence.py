@@ -3,17 +3,16 @@
 In: a folder. Out: where its encoder lies, the `Pooling`, the longest input and the prompts; and the way back.
 """
 
-import json
+import os
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from ..errors import BertsmithError
-from ..layers.pooling import DENSE_ACTIVATIONS, POOLINGS, DenseShape, Pooling
-from .files import read_json, read_tensors, write_json, write_tensors
+from bertsmith.errors import BertsmithError
+from bertsmith.layers.pooling import DENSE_ACTIVATIONS, POOLINGS, DenseShape, Pooling
+from bertsmith.models.files import read_any_json, read_json, read_tensors, write_json, write_tensors
 
 # Older folders name each mode by a switch.
 SWITCHES = {
@@ -26,6 +25,17 @@ SWITCHES = {
 }
 
 
+# Settings of a Dense module that would change its numbers, and the only values read.
+DENSE_USUAL = {"use_residual": False} | dict.fromkeys(("module_input_name", "module_output_name"), "sentence_embedding")
+# What may stand behind what; each module reads the vector that the one before made.
+ORDER = ("Transformer", "Pooling", "Dense", "Normalize")
+_ORDER = ", ".join(ORDER)
+# The files that the Transformer module's own settings have had.
+KINDS = ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta")
+READING = [f"sentence_{kind}_config.json" for kind in KINDS]
+EXTRA = "config_sentence_transformers.json"
+
+
 @dataclass
 class Sentence:
     """How a folder wants its texts read and pooled; a plain folder gets the mean of its token vectors."""
@@ -35,66 +45,88 @@ class Sentence:
     limit: int | None = None
     prompts: dict[str, str] = field(default_factory=dict)
     default_prompt: str | None = None
+    similarity: str | None = None  # how the vectors are meant to be compared
+    lower: bool = False
     found: bool = False  # whether the folder is a sentence-transformers one
 
 
 def read_sentence(folder: Path) -> Sentence:
     path = folder / "modules.json"
-    if not path.exists():
+    if not os.path.lexists(path):
         return Sentence(encoder=folder)
-    modes: tuple[str, ...] = ()
-    dense: list[tuple[DenseShape, dict[str, Tensor]]] = []
-    encoder, normalize = folder, False
-    for module in _modules(path):
-        kind = module["type"].rpartition(".")[2]
-        place = folder / module["path"]
-        if kind == "Transformer":
-            encoder = place
-        elif kind == "Pooling":
-            modes = _modes(place / "config.json")
-        elif kind == "Dense":
-            dense.append(_dense(place))
-        elif kind == "Normalize":
-            normalize = True
-        elif kind != "Dropout":
-            raise BertsmithError(f"{path} has a module of type {kind}; Transformer, Pooling, Dense and Normalize are read.")
-    pooling = Pooling(modes or ("mean",), tuple(shape for shape, _ in dense), normalize)
+    modules = _modules(path)
+    places = {kind: place for kind, place in modules if kind != "Dense"}
+    encoder = places["Transformer"]
+    modes = _modes(places["Pooling"] / "config.json")
+    dense = [_dense(place) for kind, place in modules if kind == "Dense"]
+    pooling = Pooling(modes, tuple(shape for shape, _ in dense), "Normalize" in places)
     for layer, (_, tensors) in zip(pooling.dense, dense, strict=True):
         layer.load_state_dict(tensors)
-    extra = _optional(folder / "config_sentence_transformers.json")
+    _check_widths(pooling, encoder)
+    reading = next((read_json(encoder / name) for name in READING if os.path.lexists(encoder / name)), {})
+    extra = read_json(folder / EXTRA) if os.path.lexists(folder / EXTRA) else {}
+    prompts, default = _prompts(extra, folder / EXTRA)
     return Sentence(
         encoder=encoder,
         pooling=pooling.eval(),
-        limit=_limit(encoder),
-        prompts=extra.get("prompts") or {},
-        default_prompt=extra.get("default_prompt_name"),
+        limit=_limit(reading.get("max_seq_length")),
+        lower=bool(reading.get("do_lower_case")),
+        prompts=prompts,
+        default_prompt=default,
+        similarity=extra.get("similarity_fn_name"),
         found=True,
     )
 
 
-def _modules(path: Path) -> list[dict[str, str]]:
+def _modules(path: Path) -> list[tuple[str, Path]]:
+    """The kind and the folder of each module that computes something, in the one order that is read here."""
     try:
-        modules = json.loads(path.read_text(encoding="utf-8"))
-        return [{"type": str(m["type"]), "path": str(m["path"])} for m in modules]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        named = [(str(module["type"]), str(module["path"])) for module in read_any_json(path)]
+    except (KeyError, TypeError) as error:
         raise BertsmithError(f"{path} is not a list of modules with a type and a path each.") from error
+    found = []
+    for name, place in named:
+        library, _, kind = name.rpartition(".")
+        if kind == "Dropout":
+            continue
+        if kind not in ORDER or library.partition(".")[0] != "sentence_transformers":
+            raise BertsmithError(
+                f"{path} has a module of type {name}; of sentence-transformers' own, {_ORDER} are read."
+            )
+        steps = PurePosixPath(place)
+        if steps.is_absolute() or ".." in steps.parts or "\\" in place or ":" in place:
+            raise BertsmithError(
+                f"{path} names the path {place!r}, which leads out of the folder; that is not followed."
+            )
+        found.append((kind, path.parent / place))
+    kinds = [kind for kind, _ in found]
+    once = all(kinds.count(kind) == 1 for kind in ORDER[:2]) and kinds.count("Normalize") < 2
+    if not once or kinds != sorted(kinds, key=ORDER.index):
+        raise BertsmithError(f"{path} has the modules {', '.join(kinds)}; what is read is {_ORDER}, in this order.")
+    return found
 
 
-def _optional(path: Path) -> dict[str, Any]:
-    return read_json(path) if path.exists() else {}
+def _limit(length: object) -> int | None:
+    return length if isinstance(length, int) and length > 2 else None
 
 
-def _limit(encoder: Path) -> int | None:
-    found = _optional(encoder / "sentence_bert_config.json").get("max_seq_length")
-    return found if isinstance(found, int) and found > 2 else None
+def _prompts(extra: dict[str, Any], path: Path) -> tuple[dict[str, str], str | None]:
+    prompts, default = extra.get("prompts") or {}, extra.get("default_prompt_name")
+    if not isinstance(prompts, dict) or not all(isinstance(text, str) for text in prompts.values()):
+        raise BertsmithError(f"{path} must give each of its prompts a name and a text.")
+    if default is not None and default not in prompts:
+        raise BertsmithError(f"{path} has default_prompt_name = {default!r}, but no prompt of that name.")
+    if extra.get("truncate_dim") is not None:
+        raise BertsmithError(f"{path} cuts the vectors short (truncate_dim), which is not read here.")
+    return prompts, default
 
 
 def _modes(path: Path) -> tuple[str, ...]:
     settings = read_json(path)
     named = settings.get("pooling_mode")
     modes = tuple(named) if isinstance(named, list) else (named,) if named else ()
-    modes = modes or tuple(mode for switch, mode in SWITCHES.items() if settings.get(switch))
-    unknown = [mode for mode in modes if mode not in POOLINGS]
+    modes = modes or tuple(mode for switch, mode in SWITCHES.items() if settings.get(switch)) or ("mean",)
+    unknown = [mode for mode in modes if not isinstance(mode, str) or mode not in POOLINGS]
     if unknown:
         raise BertsmithError(f"{path} has the pooling {unknown[0]!r}; known are {', '.join(POOLINGS)}.")
     if settings.get("include_prompt") is False:
@@ -103,11 +135,16 @@ def _modes(path: Path) -> tuple[str, ...]:
 
 
 def _dense(place: Path) -> tuple[DenseShape, dict[str, Tensor]]:
-    settings = read_json(place / "config.json")
-    activation = str(settings.get("activation_function", "Tanh")).rpartition(".")[2]
-    if activation not in DENSE_ACTIVATIONS:
+    path = place / "config.json"
+    settings = read_json(path)
+    named = str(settings.get("activation_function", "torch.nn.Tanh"))
+    activation = named.rpartition(".")[2]
+    if activation not in DENSE_ACTIVATIONS or not named.startswith("torch.nn."):
         known = ", ".join(DENSE_ACTIVATIONS)
-        raise BertsmithError(f"{place / 'config.json'} has activation_function {activation}; known are {known}.")
+        raise BertsmithError(f"{path} has activation_function {named}; known are {known} of torch.nn.")
+    for setting, usual in DENSE_USUAL.items():
+        if settings.get(setting, usual) not in (usual, None):
+            raise BertsmithError(f"{path} has {setting} = {settings[setting]!r}; only {usual!r} is read.")
     tensors = {name.removeprefix("linear."): tensor.float() for name, tensor in read_tensors(place).items()}
     shape = DenseShape(
         inputs=settings.get("in_features", 0),
@@ -121,21 +158,34 @@ def _dense(place: Path) -> tuple[DenseShape, dict[str, Tensor]]:
     return shape, tensors
 
 
+def _check_widths(pooling: Pooling, encoder: Path) -> None:
+    """Each dense layer takes what the one before it gives, the first what the poolings give together."""
+    width = _width(encoder)
+    given = width * len(pooling.modes) if width else None
+    for number, shape in enumerate(pooling.shapes, 1):
+        if given is not None and shape.inputs != given:
+            raise BertsmithError(
+                f"dense layer {number} takes vectors of width {shape.inputs}, but what comes before it in "
+                f"{encoder} gives {given}."
+            )
+        given = shape.outputs
+
+
 def write_sentence(sentence: Sentence, folder: Path) -> None:
     """The files around the encoder's own; that lies in `folder` itself."""
+    pooling = sentence.pooling
     modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
-    switches = {switch: mode in sentence.pooling.modes for switch, mode in SWITCHES.items()}
-    shapes = sentence.pooling.shapes
-    width = shapes[0].inputs // len(sentence.pooling.modes) if shapes else _width(folder)
     (folder / "1_Pooling").mkdir()
-    write_json(folder / "1_Pooling/config.json", {"word_embedding_dimension": width, **switches})
-    for shape, layer in zip(shapes, sentence.pooling.dense, strict=True):
+    write_json(
+        folder / "1_Pooling/config.json", {"word_embedding_dimension": _width(folder), **_pooling(pooling.modes)}
+    )
+    for shape, layer in zip(pooling.shapes, pooling.dense, strict=True):
         modules.append((f"{len(modules)}_Dense", "Dense"))
         place = folder / modules[-1][0]
         place.mkdir()
         write_json(place / "config.json", _dense_settings(shape))
         write_tensors(place / "model.safetensors", {f"linear.{n}": t.detach() for n, t in layer.state_dict().items()})
-    if sentence.pooling.normalize:
+    if pooling.normalize:
         modules.append((f"{len(modules)}_Normalize", "Normalize"))
         (folder / modules[-1][0]).mkdir()
         write_json(folder / modules[-1][0] / "config.json", {})
@@ -144,15 +194,24 @@ def write_sentence(sentence: Sentence, folder: Path) -> None:
         folder / "modules.json",
         [{"idx": i, "name": str(i), "path": place, "type": kinds + kind} for i, (place, kind) in enumerate(modules)],
     )
-    if sentence.limit:
-        write_json(folder / "sentence_bert_config.json", {"max_seq_length": sentence.limit, "do_lower_case": False})
+    reading = {"max_seq_length": sentence.limit, "do_lower_case": sentence.lower}
+    write_json(folder / "sentence_bert_config.json", reading)
     extra = {"prompts": sentence.prompts, "default_prompt_name": sentence.default_prompt}
-    write_json(folder / "config_sentence_transformers.json", extra)
+    write_json(folder / EXTRA, {**extra, "similarity_fn_name": sentence.similarity})
 
 
-def _width(folder: Path) -> int:
+def _pooling(modes: tuple[str, ...]) -> dict[str, Any]:
+    """Switches, which every version reads; only where they cannot tell the order, the list that newer ones have."""
+    if modes == tuple(mode for mode in SWITCHES.values() if mode in modes):
+        return {switch: mode in modes for switch, mode in SWITCHES.items()}
+    return {"pooling_mode": list(modes)}
+
+
+def _width(folder: Path) -> int | None:
+    """The width of the token vectors, as config.json has it; whether that is true is the checkpoint's part."""
     settings = read_json(folder / "config.json")
-    return int(settings.get("hidden_size") or settings["dim"])
+    width = settings.get("hidden_size", settings.get("dim"))
+    return width if isinstance(width, int) else None
 
 
 def _dense_settings(shape: DenseShape) -> dict[str, Any]:

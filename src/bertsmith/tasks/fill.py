@@ -10,16 +10,19 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from bertsmith.errors import BertsmithError
-from bertsmith.tasks.masks import Mask, MaskedText, find_masks
+from bertsmith.tasks.masks import Mask, MaskedText, find_masks, find_spans
 from bertsmith.tasks.result import Result
+from bertsmith.tasks.spelling import Span, spell, write
 from bertsmith.tasks.task import Row, Task
 from bertsmith.text.tokenizer import Tokenizer
 
 BEAMS = 10  # kept in the joint search, or `top_k` if that is more
 Talk = Generator[list[Row], list[Tensor], Any]
+Words = dict[tuple[int, str], list[int]]  # (number of a mask, target) -> the target's pieces there
 
 
 @dataclass
@@ -36,20 +39,20 @@ class Fill(Task[str, Result]):
         self, tokenizer: Tokenizer, limit: int, truncate: str, top_k: int = 5, targets: Sequence[str] | None = None
     ) -> None:
         super().__init__(tokenizer, limit, truncate)
-        if top_k < 1:
-            raise BertsmithError(f"top_k is {top_k}; it must be at least 1.")
-        if targets is not None and not targets:
-            raise BertsmithError("targets is empty; name at least one word, or leave it out.")
+        if not isinstance(top_k, int) or top_k < 1:
+            raise BertsmithError(f"top_k is {top_k!r}; it must be a whole number of at least 1.")
         self.top_k = top_k
-        self.targets = None if targets is None else list(dict.fromkeys(targets))
+        self.targets = None if targets is None else _list_targets(targets)
 
     def rows(self, examples: Sequence[str]) -> list[list[Row]]:
         return [[] for _ in examples]  # `talk` makes them: they depend on the targets' pieces
 
     def talk(self, example: str, rows: list[Row]) -> Talk:
-        words = self._spell(example) if self.targets is not None else {}
+        whole = self.tokenizer.encode(example)
+        spans = find_spans(self.tokenizer, whole)
+        words = self._spell(example, spans)
         spare = max((len(pieces) for pieces in words.values()), default=1) - 1
-        masked = find_masks(self.tokenizer, example, self.limit - spare, self.truncate)
+        masked = find_masks(self.tokenizer, example, whole, spans, self.limit - spare, self.truncate)
         scores = yield [masked.row(mask, {}) for mask in masked.masks]
         alone = [score[0].log_softmax(dim=-1) for score in scores]  # (vocabulary,) for each mask
         if self.targets is not None:
@@ -64,7 +67,7 @@ class Fill(Task[str, Result]):
         top = chances.topk(min(self.top_k, len(chances)))
         return [
             {
-                "sequence": self._place(masked.text, [(mask, [id])]),
+                "sequence": write(self.tokenizer, masked.text, [(mask.span, id)]),
                 "score": math.exp(chance),
                 "token": id,
                 "token_str": self.tokenizer.decode([id], skip_specials=False),
@@ -78,9 +81,10 @@ class Fill(Task[str, Result]):
         for mask in masked.masks[1:]:
             scores = yield [masked.row(mask, dict(enumerate(beam.ids))) for beam in beams]
             beams = _widen(beams, [score[0].log_softmax(dim=-1) for score in scores], width)
+        spans = [mask.span for mask in masked.masks]
         return [
             {
-                "sequence": self._place(masked.text, [(m, [id]) for m, id in zip(masked.masks, beam.ids, strict=True)]),
+                "sequence": write(self.tokenizer, masked.text, list(zip(spans, beam.ids, strict=True))),
                 "score": math.exp(beam.log_chance),
                 "tokens": list(beam.ids),
                 "token_strs": [self.tokenizer.decode([id], skip_specials=False) for id in beam.ids],
@@ -88,83 +92,61 @@ class Fill(Task[str, Result]):
             for beam in beams[: self.top_k]
         ]
 
-    def _choose(self, masked: MaskedText, alone: Sequence[Tensor], words: dict[tuple[int, str], list[int]]) -> Talk:
+    def _choose(self, masked: MaskedText, alone: Sequence[Tensor], words: Words) -> Talk:
         """Each mask's targets; all pieces of all words are asked for in one round."""
         assert self.targets is not None and self.tokenizer.mask_id is not None
-        asked: list[tuple[int, str, int]] = []
+        asked: list[tuple[tuple[int, str], int]] = []
         rows = []
-        for number, mask in enumerate(masked.masks):
-            for target in self.targets:
-                pieces = words[number, target]
-                for known in range(len(pieces) if len(pieces) > 1 else 0):
-                    asked.append((number, target, pieces[known]))
-                    rows.append(masked.row_of_pieces(mask, pieces, known, self.tokenizer.mask_id))
+        for key, pieces in words.items():
+            for known in range(len(pieces) if len(pieces) > 1 else 0):
+                asked.append((key, pieces[known]))
+                rows.append(masked.row_of_pieces(masked.masks[key[0]], pieces, known, self.tokenizer.mask_id))
         scores = (yield rows) if rows else []
-        chains = {key: float(alone[key[0]][pieces[0]]) for key, pieces in words.items()}
-        chains.update(dict.fromkeys([(number, target) for number, target, _ in asked], 0.0))
-        for (number, target, piece), score in zip(asked, scores, strict=True):
-            chains[number, target] += float(score[0].log_softmax(dim=-1)[piece])
-        return [
-            sorted(
-                (self._target(masked, mask, words[n, t], chains[n, t]) for t in self.targets), key=lambda a: -a["score"]
-            )
+        chains = {k: float(alone[k[0]][pieces[0]]) if len(pieces) == 1 else 0.0 for k, pieces in words.items()}
+        for (key, piece), score in zip(asked, scores, strict=True):
+            chains[key] += float(score[0].log_softmax(dim=-1)[piece])
+        found = [
+            [self._target(masked.text, mask.span, t, words[n, t], chains[n, t]) for t in self.targets]
             for n, mask in enumerate(masked.masks)
         ]
+        return [sorted(answers, key=lambda a: -a["score"]) for answers in found]
 
-    def _target(self, masked: MaskedText, mask: Mask, pieces: list[int], log_chance: float) -> dict[str, Any]:
+    def _target(self, text: str, mask: Span, word: str, pieces: list[int], log_chance: float) -> dict[str, Any]:
         return {
-            "sequence": self._place(masked.text, [(mask, pieces)]),
+            "sequence": text[: mask[0]] + word.strip() + text[mask[1] :],
             "score": math.exp(log_chance),
             "score_per_piece": math.exp(log_chance / len(pieces)),
             "token": pieces[0] if len(pieces) == 1 else pieces,
             "token_str": self.tokenizer.decode(pieces, skip_specials=False),
         }
 
-    def _spell(self, text: str) -> dict[tuple[int, str], list[int]]:
-        """The pieces of each target in the place of each mask, as the tokenizer spells it in that context."""
-        assert self.targets is not None
-        whole = self.tokenizer.encode(text)
-        spans = [span for id, span in zip(whole.ids, whole.offsets, strict=True) if id == self.tokenizer.mask_id]
-        return {(n, t): _spell_at(self.tokenizer, text, s, t) for n, s in enumerate(spans) for t in self.targets}
+    def _spell(self, text: str, spans: Sequence[Span]) -> Words:
+        room = self.limit - self.tokenizer.template.specials(paired=False)
+        words = {(n, t): spell(self.tokenizer, text, s, t) for n, s in enumerate(spans) for t in self.targets or ()}
+        for (_, target), pieces in words.items():
+            if len(pieces) > room:
+                raise BertsmithError(
+                    f"the target {target[:40]!r} has {len(pieces)} pieces, but the model reads at most {room} at once."
+                )
+        return words
 
-    def _place(self, text: str, fillings: Sequence[tuple[Mask, list[int]]]) -> str:
-        """The text with each mask replaced; a piece that continues a word is joined to it."""
-        done, rest = "", 0
-        for mask, ids in fillings:
-            left = done + text[rest : mask.start]
-            word = self.tokenizer.decode(ids, skip_specials=False).removeprefix("##").strip()
-            if left.endswith(" ") and self._continues(left, ids):
-                left = left.rstrip(" ")
-            done, rest = left + word, mask.end
-        return done + text[rest:]
 
-    def _continues(self, left: str, ids: list[int]) -> bool:
-        """Whether the tokenizer would write these ids without a space behind `left`."""
-        before = self.tokenizer.encode(left[-64:], specials=False).ids[-1:]
-        alone = self.tokenizer.decode(before, skip_specials=False)
-        joined = self.tokenizer.decode([*before, *ids], skip_specials=False)
-        return bool(before) and not joined[len(alone) :].startswith(" ")
+def _list_targets(targets: Sequence[str]) -> list[str]:
+    """Each target once; a single word may be given by itself."""
+    words = [targets] if isinstance(targets, str) else list(dict.fromkeys(targets))
+    if not words:
+        raise BertsmithError("targets is empty; name at least one word, or leave it out.")
+    for word in words:
+        if not isinstance(word, str):
+            raise BertsmithError(f"a target must be a string, not {type(word).__name__}.")
+    return words
 
 
 def _widen(beams: Sequence[Beam], chances: Sequence[Tensor], width: int) -> list[Beam]:
-    found = []
-    for beam, log_chances in zip(beams, chances, strict=True):
-        top = log_chances.topk(min(width, len(log_chances)))
-        for chance, id in zip(top.values.tolist(), top.indices.tolist(), strict=True):
-            found.append(Beam((*beam.ids, id), beam.log_chance + chance))
-    return sorted(found, key=lambda b: (-b.log_chance, b.ids))[:width]
-
-
-def _spell_at(tokenizer: Tokenizer, text: str, span: tuple[int, int], target: str) -> list[int]:
-    start, end = span
-    word = target.strip()
-    left = text[max(0, start - 64) : start]
-    row = tokenizer.encode(left + word + text[end : end + 64], specials=False)
-    edge = (len(left), len(left) + len(word))
-    inside = [i for i, (s, e) in enumerate(row.offsets) if s < edge[1] and e > edge[0]]
-    whole = bool(inside) and row.offsets[inside[0]][0] == edge[0] and row.offsets[inside[-1]][1] == edge[1]
-    # Where the word would melt into its neighbours ("un[MASK]ly"), it is spelled by itself.
-    pieces = [row.ids[i] for i in inside] if whole else tokenizer.encode(word, specials=False).ids
-    if not pieces or tokenizer.special_ids.intersection(pieces):
-        raise BertsmithError(f"the target {target!r} cannot be spelled with this model's vocabulary.")
-    return pieces
+    """The likeliest ways to go on from these beams, among all pieces."""
+    totals = torch.stack([beam.log_chance + c.double() for beam, c in zip(beams, chances, strict=True)])
+    top = totals.flatten().topk(min(width, totals.numel()))
+    size = totals.shape[1]
+    pairs = zip(top.values.tolist(), top.indices.tolist(), strict=True)
+    found = [Beam((*beams[place // size].ids, place % size), chance) for chance, place in pairs]
+    return sorted(found, key=lambda b: (-b.log_chance, b.ids))

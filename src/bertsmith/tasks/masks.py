@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from bertsmith.errors import BertsmithError
+from bertsmith.tasks.spelling import Span
 from bertsmith.tasks.task import Row
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.tokenizer import Tokenizer
@@ -14,8 +15,7 @@ from bertsmith.text.tokenizer import Tokenizer
 
 @dataclass
 class Mask:
-    start: int  # of the mask in the text, in characters
-    end: int
+    span: Span
     places: dict[int, int] = field(default_factory=dict)  # window -> position in its row
     window: int = 0  # the one to ask
 
@@ -47,21 +47,27 @@ class MaskedText:
         return Row(ids, segments, at=[place + known])
 
 
-def find_masks(tokenizer: Tokenizer, text: str, length: int, truncate: str) -> MaskedText:
+def find_spans(tokenizer: Tokenizer, whole: Encoding) -> list[Span]:
+    """Where the masks stand in the text of a row that was not cut."""
     if tokenizer.mask_id is None:
         raise BertsmithError("this model's tokenizer has no mask token, so there is nothing to fill.")
-    whole = tokenizer.encode(text)
-    spans = [span for id, span in zip(whole.ids, whole.offsets, strict=True) if id == tokenizer.mask_id]
-    if not spans:
+    if tokenizer.mask_id not in whole.ids:
         raise BertsmithError(f"the text has no mask; write {tokenizer.mask_token} where a word is wanted.")
+    return [span for id, span in zip(whole.ids, whole.offsets, strict=True) if id == tokenizer.mask_id]
+
+
+def find_masks(
+    tokenizer: Tokenizer, text: str, whole: Encoding, spans: list[Span], length: int, truncate: str
+) -> MaskedText:
+    """The rows of at most `length` tokens that the text becomes, and the place of each mask in them."""
     if len(whole) <= length:
-        windows, dropped = [whole], 0
+        windows = [whole]
     elif truncate == "windows":
-        windows, dropped = tokenizer.windows(text, length=length, overlap=(length - 2) // 2), 0
+        room = length - tokenizer.template.specials(paired=False)
+        windows = tokenizer.windows(text, length=length, overlap=room // 2)
     else:
         windows = [tokenizer.encode(text, length=length, truncate=truncate)]
-        dropped = windows[0].dropped
-    masks = [Mask(*span) for span in spans]
+    masks = [Mask(span) for span in spans]
     _place(masks, windows, tokenizer.mask_id)
     lost = [number for number, mask in enumerate(masks, 1) if not mask.places]
     if lost:
@@ -69,18 +75,20 @@ def find_masks(tokenizer: Tokenizer, text: str, length: int, truncate: str) -> M
             f"mask {lost[0]} of {len(masks)} lies in the part of the text that truncate={truncate!r} cuts away; "
             f"use truncate='windows' or a shorter text."
         )
-    return MaskedText(text, windows, masks, dropped)
+    return MaskedText(text, windows, masks, windows[0].dropped)
 
 
-def _place(masks: list[Mask], windows: list[Encoding], mask_id: int) -> None:
-    by_start = {mask.start: mask for mask in masks}
-    farthest = dict.fromkeys(by_start, -1)  # from the nearer edge of a window
+def _place(masks: list[Mask], windows: list[Encoding], mask_id: int | None) -> None:
+    by_span = {mask.span: mask for mask in masks}
+    farthest = dict.fromkeys(by_span, -1)  # from the nearer edge of a window
     for number, window in enumerate(windows):
-        for place, (id, (start, _)) in enumerate(zip(window.ids, window.offsets, strict=True)):
+        if mask_id not in window.ids:
+            continue  # offsets cost time, and most windows of a long text need none
+        for place, (id, span) in enumerate(zip(window.ids, window.offsets, strict=True)):
             if id != mask_id:
                 continue
-            by_start[start].places[number] = place
+            by_span[span].places[number] = place
             edge = min(place, len(window) - 1 - place)
-            if edge > farthest[start]:
-                farthest[start] = edge
-                by_start[start].window = number
+            if edge > farthest[span]:
+                farthest[span] = edge
+                by_span[span].window = number

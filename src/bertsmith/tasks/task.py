@@ -6,7 +6,7 @@ A task is the same object for predicting, and later for training and scoring. Mo
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor

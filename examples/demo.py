@@ -1,0 +1,93 @@
+"""A first look, offline: one word with three meanings, a search by meaning, and a hard sentence in pieces.
+
+Run it with `make demo`. The model is all-MiniLM-L6-v2, a real BERT of 6 layers, from a package that carries its
+weights. `--svg FILE` also draws what the terminal shows.
+"""
+
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+import bertsmith
+from bertsmith.cli.options import find_demo_model
+
+BANKS = {
+    "money": "It is safest to deposit your money in the bank.",
+    "river": "All the animals lined up along the river bank.",
+    "blood": "Today, blood banks collect blood.",
+}
+QUERIES = ["can you get medicine for someone pharmacy", "an animal that is good at escaping", "my computer is broken"]
+HARD = "Dr. Żółć's naïve co-worker paid €3.50 for “crème brûlée” 🍮 in 東京."
+
+PAGE = """<svg viewBox="0 0 {terminal_width} {terminal_height}" xmlns="http://www.w3.org/2000/svg"><style>
+.{unique_id}-matrix {{ font: {char_height}px/{line_height}px Menlo, Consolas, "DejaVu Sans Mono", monospace; }}
+{styles}</style><defs>{lines}</defs><rect fill="#0c1420" width="100%" height="100%" rx="8"/>
+<g transform="translate(9, 9)">{backgrounds}<g class="{unique_id}-matrix">{matrix}</g></g></svg>"""
+
+console = Console(width=100, highlight=False, record="--svg" in sys.argv)
+
+
+def word_vector(model: bertsmith.Model, sentence: str, word: str, layer: int):
+    """The hidden state of a word in its sentence: the mean of its pieces."""
+    start = sentence.index(word)
+    pieces = [i for i, (a, b) in enumerate(model.tokenize(sentence).offsets) if start <= a < b <= start + len(word) + 1]
+    vector = model.hidden(sentence, layers=[layer])[0][pieces].mean(axis=0)
+    return vector / (vector @ vector) ** 0.5
+
+
+def show_meanings(model: bertsmith.Model) -> None:
+    console.print("\n[bold]1. One word, three meanings[/bold]: cosine between the vectors of “bank”")
+    for layer, title in ((0, "before the first layer"), (-1, "after the last layer, in context")):
+        vectors = {name: word_vector(model, sentence, "bank", layer) for name, sentence in BANKS.items()}
+        table = Table(title=title, title_justify="left", header_style="dim")
+        for column in ("", *BANKS, "sentence"):
+            table.add_column(column, justify="left" if column in ("", "sentence") else "right")
+        for name, sentence in BANKS.items():
+            table.add_row(name, *(f"{float(vectors[name] @ v):.2f}" for v in vectors.values()), sentence)
+        console.print(table)
+
+
+def show_search(model: bertsmith.Model) -> None:
+    texts = (Path(__file__).parent / "sentences.txt").read_text(encoding="utf-8").splitlines()
+    console.print(f"\n[bold]2. Search by meaning[/bold] over {len(texts)} sentences")
+    scores = model.embed(QUERIES) @ model.embed(texts).T  # unit vectors: cosines, (queries, sentences)
+    table = Table(header_style="dim")
+    for column in ("query", "score", "sentence"):
+        table.add_column(column, justify="right" if column == "score" else "left")
+    for query, row in zip(QUERIES, scores, strict=True):
+        for rank, i in enumerate(row.argsort()[::-1][:2]):
+            table.add_row("" if rank else query, f"{row[i]:.2f}", texts[i], end_section=bool(rank))
+    console.print(table)
+
+
+def show_pieces(model: bertsmith.Model) -> None:
+    console.print("\n[bold]3. A hard sentence in pieces[/bold]: each knows its characters in the original")
+    found = model.tokenize(HARD)
+    table = Table(title=HARD, title_justify="left", header_style="dim")
+    for column in ("piece", "id", "from", "characters"):
+        table.add_column(column, justify="right" if column == "id" else "left")
+    for piece, id, (start, end) in zip(found.pieces, found.ids, found.offsets, strict=True):
+        table.add_row(escape(piece), str(id), HARD[start:end], f"{start}-{end}" if end else "")
+    console.print(table)
+
+
+def main() -> None:
+    model = bertsmith.load(find_demo_model())
+    about = model.info()
+    console.print(
+        f"[bold]{about['family']}[/bold], {about['depth']} layers of width {about['width']}, "
+        f"{about['parameters'] / 1e6:.1f} million parameters, on {about['device']}"
+    )
+    show_meanings(model)
+    show_search(model)
+    show_pieces(model)
+    console.print("\nNext: [bold].venv/bin/bertsmith --help[/bold], or the README.")
+    if console.record:
+        console.save_svg(sys.argv[-1], title="make demo", code_format=PAGE)
+
+
+if __name__ == "__main__":
+    main()

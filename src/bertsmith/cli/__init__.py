@@ -1,0 +1,22 @@
+"""The command line. In: the words after `bertsmith`. Out: answers on standard output, all else on standard error.
+
+Exit status: 0 done, 1 a mistake in a file, a setting or an input (one sentence says which), 2 a mistake in the command
+itself, 130 stopped by Ctrl-C, 141 the reader of the pipe has left.
+"""
+
+import sys
+
+
+def main() -> None:
+    """Runs one command and ends the process with its status."""
+    from bertsmith.errors import BertsmithError
+
+    try:
+        from bertsmith.cli.app import app
+
+        app(prog_name="bertsmith")
+    except BertsmithError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:  # typer turns one inside a verb into the same status
+        sys.exit(130)

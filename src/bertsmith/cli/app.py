@@ -1,0 +1,53 @@
+"""The list of the verbs. Reading it imports neither torch nor numpy, so that `bertsmith --help` answers at once."""
+
+from typing import Annotated
+
+import typer
+
+from bertsmith.cli.embed import embed
+from bertsmith.cli.fill import fill
+from bertsmith.cli.follows import follows
+from bertsmith.cli.info import info
+from bertsmith.cli.models import models
+from bertsmith.cli.options import spread
+from bertsmith.cli.tokenize import tokenize
+
+# Plain help and plain tracebacks: rich ones cost more time than all the rest of `--help`.
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def show_version(wanted: bool) -> None:
+    """Prints the version and ends the command."""
+    if wanted:
+        from bertsmith import __version__
+
+        print(f"bertsmith {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def bertsmith(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Forge your own BERT: ask a model of the BERT family, on this machine, offline.
+
+    \b
+    Examples:
+      bertsmith embed "a river bank" "a savings bank"
+      bertsmith embed - --out vectors.npy < lines.txt
+      bertsmith fill --help
+
+    A verb prints a table on a terminal and one JSON line an input in a pipe.
+    """
+
+
+for verb in (fill, follows, embed, tokenize, info, models):
+    app.command()(spread(verb))

@@ -1,0 +1,121 @@
+"""What a verb says: JSON lines in a pipe, tables on a terminal, and on standard error what was cut."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import typer
+
+from bertsmith.cli.options import Policy
+from bertsmith.errors import BertsmithError
+
+Rows = Sequence[Mapping[str, Any]]
+UNICODE_LINE_ENDS = "\x85\u2028\u2029"  # JSON may hold them as they are, but many readers end a line at them
+
+
+def wants_json(asked: bool) -> bool:
+    """Whether answers go out as JSON lines: where asked for, and wherever no person reads them."""
+    return asked or not sys.stdout.isatty()
+
+
+def write_json(record: Mapping[str, Any]) -> None:
+    """One record, one line, in UTF-8 whatever the locale says."""
+    try:
+        line = json.dumps(record, ensure_ascii=False, allow_nan=False, default=_make_plain)
+    except ValueError:
+        raise BertsmithError(
+            "the model gave a score that is not a number (NaN or infinite): its weights are damaged, "
+            "or the --dtype is too narrow for them."
+        ) from None
+    for end in UNICODE_LINE_ENDS:
+        line = line.replace(end, f"\\u{ord(end):04x}")
+    _write((line + "\n").encode())
+
+
+def write_table(title: str, rows: Rows) -> None:
+    """A heading and a table whose columns are the keys of the rows; numbers stand to the right."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(header_style="dim")
+    for key in rows[0] if rows else ():
+        numbers = all(isinstance(row[key], (int, float)) for row in rows)
+        table.add_column(key, justify="right" if numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_format_cell(value)) for value in row.values()))
+    console = Console(file=sys.stdout, highlight=False)
+    with console.capture() as captured:
+        if title:
+            console.print(Text(title, style="bold"))  # Text: a [MASK] in it is no markup
+        console.print(table)
+    _write(captured.get().encode(sys.stdout.encoding, "replace"))
+
+
+def write_note(sentence: str) -> None:
+    """A remark beside the answers, on standard error."""
+    print(sentence, file=sys.stderr)
+
+
+@dataclass
+class Cuts:
+    """Counts what the truncation policy took away."""
+
+    policy: str
+    inputs: int = 0
+    cut: int = 0
+    tokens: int = 0
+
+    def add(self, tokens: int) -> None:
+        """Counts one input that lost so many tokens."""
+        self.inputs += 1
+        self.cut += tokens > 0
+        self.tokens += tokens
+
+    def report(self) -> None:
+        """Says what was cut, if anything was."""
+        if self.cut:
+            others = "|".join(policy for policy in get_args(Policy) if policy != self.policy)
+            write_note(
+                f"cut: {self.cut:,} of {self.inputs:,} input{'s' * (self.inputs != 1)}, "
+                f"{self.tokens:,} token{'s' * (self.tokens != 1)} "
+                f"(policy {self.policy}; --truncate {others} to change)"
+            )
+
+
+def pick(rows: Iterable[Mapping[str, Any]], *keys: str) -> Rows:
+    """The rows with these keys only, in this order."""
+    return [{key: row[key] for key in keys} for row in rows]
+
+
+def _write(data: bytes) -> None:
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except OSError as error:
+        # What is left in the buffer must go somewhere, or the interpreter complains about it at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):  # the reader has left, as in `| head`
+            raise typer.Exit(141) from None
+        raise BertsmithError(f"cannot write to standard output: {error.strerror}.") from error
+
+
+def _format_cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, (bool, str)):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return json.dumps(value, ensure_ascii=False, default=_make_plain)
+
+
+def _make_plain(value: Any) -> Any:
+    """Arrays and their scalars as lists and numbers, anything else (a path, a dtype) as text."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)

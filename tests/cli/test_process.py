@@ -1,0 +1,116 @@
+"""The command as a process: exit status, pipes, signals, and what it imports."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bertsmith
+
+HEAVY = {"torch", "numpy", "tokenizers", "safetensors", "transformers", "rich"}
+VERBS = ("fill", "follows", "embed", "tokenize", "info", "models")
+
+
+@pytest.mark.parametrize(
+    "words, status, said",
+    [
+        (["embed"], 2, "Missing argument"),
+        (["embed", "-", "more"], 2, "stands alone"),
+        (["embed", "a", "--device", "abacus"], 2, "--device"),
+        (["embed", "a", "--threads", "0"], 2, "--threads"),
+        (["follows", "a"], 2, "give two texts"),
+        (["follows", "-", "b"], 2, "give two texts"),
+        (["embde", "a"], 2, "Did you mean 'embed'?"),
+        (["info", "--model", "missing"], 1, "error: there is no folder 'missing'.\n"),
+        (["follows", "a", "b", "--truncate", "windows"], 1, "error: truncate='windows' has no meaning for follows.\n"),
+        (["embed", "nan"], 1, "error: the model gave a score that is not a number"),
+        (["info", "--model", "interrupt"], 130, ""),
+    ],
+)
+def test_mistakes_have_a_status_and_a_sentence(run, words, status, said):
+    ran = run(*words)
+    assert ran.status == status and ran.out == ""
+    assert said in ran.err and "Traceback" not in ran.err
+
+
+def test_the_version_is_that_of_the_package(run):
+    assert run("--version").out == f"bertsmith {bertsmith.__version__}\n"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_shows_an_example(run, verb):
+    ran = run(verb, "--help")
+    assert ran.status == 0
+    assert "Example" in ran.out and f"  bertsmith {verb}" in ran.out
+
+
+@pytest.mark.parametrize("words", [["--help"], ["embed", "--help"], ["--version"]])
+def test_help_imports_nothing_heavy(words):
+    ran = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "bertsmith", *words], capture_output=True, text=True, check=True
+    )
+    imported = {line.split("|")[-1].strip().split(".")[0] for line in ran.stderr.splitlines() if "|" in line}
+    assert "typer" in imported
+    assert not imported & HEAVY
+
+
+def test_a_pipe_gets_json_from_standard_input(start):
+    process = start("embed", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out, err = process.communicate(b"a\nb\n")
+    assert process.returncode == 0 and err == b"" and out.count(b"\n") == 2
+
+
+def test_answers_stream_while_the_input_goes_on(start):
+    process = start("tokenize", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process.stdin.write(b"x\n" * 4096)
+    process.stdin.flush()
+    assert process.stdout.readline().startswith(b'{"input": "x"')
+
+
+def test_a_reader_that_leaves_is_no_error(start):
+    process = start("tokenize", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    process.stdin.write(b"x\n" * 100)
+    process.stdin.close()
+    assert process.stderr.read() == b""
+    assert process.wait(timeout=60) == 141
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is a Linux device")
+def test_a_full_disk_is_one_sentence(start):
+    with open("/dev/full", "wb") as full:
+        process = start("tokenize", "a", stdout=full, stderr=subprocess.PIPE)
+        assert process.stderr.read() == b"error: cannot write to standard output: No space left on device.\n"
+        assert process.wait(timeout=60) == 1
+
+
+def test_ctrl_c_ends_without_a_traceback(start):
+    process = start("tokenize", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdin.write(b"x\n" * 4096)
+    process.stdin.flush()
+    process.stdout.readline()  # by now the verb is at work
+    process.send_signal(signal.SIGINT)
+    process.stdout.read()
+    assert process.stderr.read() == b""
+    assert process.wait(timeout=60) == 130
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX")
+def test_a_real_terminal_gets_a_table(start):
+    import pty
+
+    ours, theirs = pty.openpty()
+    process = start("tokenize", "one two", stdout=theirs, env=os.environ | {"COLUMNS": "80", "TERM": "dumb"})
+    os.close(theirs)
+    seen = b""
+    try:
+        while part := os.read(ours, 4096):
+            seen += part
+    except OSError:  # how Linux says that the other side is closed
+        pass
+    os.close(ours)
+    assert process.wait(timeout=60) == 0
+    assert "│".encode() in seen and b"one" in seen and b"{" not in seen

@@ -1,0 +1,68 @@
+"""Several masks together: the chain rule from left to right, tried out on a vocabulary of thirty pieces."""
+
+import math
+from itertools import product
+
+import pytest
+from tasks.made import CLOSE, Both
+
+
+def try_all(both: Both, text: str) -> dict[tuple[int, ...], float]:
+    """The probability of every filling: p(m1 | x) p(m2 | x, m1) ... by the reference."""
+    ids = both.tokenizer(text)["input_ids"]
+    places = [i for i, id in enumerate(ids) if id == both.tokenizer.mask_token_id]
+    found = {(): 0.0}
+    for place in places:
+        rows = []
+        for filled in found:
+            given = dict(zip(places, filled, strict=False))
+            rows.append([given.get(i, id) for i, id in enumerate(ids)])
+        chances = both.log_chances(rows)[:, place].tolist()
+        steps = zip(found.items(), chances, strict=True)
+        found = {(*filled, id): log + more for (filled, log), row in steps for id, more in enumerate(row)}
+    return {filled: math.exp(log) for filled, log in found.items()}
+
+
+@pytest.mark.parametrize("text", ["the [MASK] is [MASK].", "[MASK][MASK]", "the [MASK] [MASK] is [MASK]"])
+def test_wide_beam_finds_the_best(bert_30, text):
+    """A beam that can hold every filling but the last step's misses none."""
+    size = len(bert_30.tokenizer)
+    width = size ** (text.count("[MASK]") - 1)
+    every = try_all(bert_30, text)
+    best = sorted(every.items(), key=lambda item: -item[1])[:width]
+    joint = bert_30.ours.fill(text, top_k=width).joint
+    assert [tuple(a["tokens"]) for a in joint[:20]] == [filled for filled, _ in best[:20]]
+    assert [a["score"] for a in joint] == pytest.approx([chance for _, chance in best], abs=CLOSE)
+
+
+@pytest.mark.parametrize("text", ["the [MASK] is [MASK].", "the [MASK] [MASK] is [MASK]"])
+def test_default_beam_gives_true_probabilities(bert_30, text):
+    every = try_all(bert_30, text)
+    result = bert_30.ours.fill(text)
+    assert len(result.joint) == 5
+    for answer in result.joint:
+        assert answer["score"] == pytest.approx(every[tuple(answer["tokens"])], abs=CLOSE)
+        assert answer["token_strs"] == [bert_30.tokenizer.decode([id]) for id in answer["tokens"]]
+    scores = [answer["score"] for answer in result.joint]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_all_probabilities_sum_to_one(bert_30):
+    size = len(bert_30.tokenizer)
+    joint = bert_30.ours.fill("the [MASK] is [MASK].", top_k=size**2).joint
+    assert len({tuple(a["tokens"]) for a in joint}) == len(list(product(range(size), repeat=2)))
+    assert sum(a["score"] for a in joint) == pytest.approx(1, abs=1e-4)
+
+
+def test_sequence_joins_pieces(bert_30):
+    joint = bert_30.ours.fill("The [MASK] [MASK], OK", top_k=len(bert_30.tokenizer) ** 2).joint
+    sequences = {tuple(a["token_strs"]): a["sequence"] for a in joint}
+    assert sequences["play", "##ing"] == "The playing, OK"
+    assert sequences["dog", "cat"] == "The dog cat, OK"
+    assert sequences["##s", "."] == "Thes., OK"
+
+
+def test_one_mask_has_no_joint(bert_30):
+    result = bert_30.ours.fill("the [MASK]")
+    assert result.joint is None
+    assert "joint" not in result.as_dict()
