@@ -12,6 +12,7 @@ import argparse
 import importlib.util
 import json
 import platform
+import re
 import resource
 import subprocess
 import sys
@@ -248,13 +249,29 @@ def measure(shape: str, options: argparse.Namespace) -> list[dict[str, object]]:
 
 
 def show(rows: list[dict[str, object]]) -> None:
-    print(f"{'shape':8} {'contestant':22} {'all texts':>10} {'x ours':>7} {'one text':>10} {'ours/its':>9} {'memory':>10}")
+    print(f"{'shape':8} {'contestant':22} {'all texts':>9} {'x ours':>7} {'one text':>10} {'ours/its':>8} {'memory':>9}")
     for row in rows:
         bulk, single = f"{row['bulk_s']:.2f} s", f"{row['single_ms']:.2f} ms"
         print(
-            f"{row['shape']:8} {row['contestant']:22} {bulk:>10} {row['times_ours']:>7} {single:>10} "
-            f"{row['ours_to_single']:>9} {row['memory_mib']:>6} MiB"
+            f"{row['shape']:8} {row['contestant']:22} {bulk:>9} {row['times_ours']:>7} {single:>10} "
+            f"{row['ours_to_single']:>8} {row['memory_mib']:>5} MiB"
         )
+
+
+def describe(options: argparse.Namespace) -> str:
+    """The machine and the precision, for the page that shows the figures."""
+    import torch
+
+    if options.device == "cuda":
+        return f"{torch.cuda.get_device_name()}, {options.dtype}"
+    model = re.search(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text())
+    widest = torch.backends.cpu.get_cpu_capability()
+    return f"{options.threads} threads of {model[1] if model else platform.processor()} ({widest}), {options.dtype}"
+
+
+def find_commit() -> str:
+    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=HERE)
+    return found.stdout.strip() or "unknown"
 
 
 def find_vocabulary() -> Path:
@@ -277,6 +294,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    parser.add_argument("--commit", help="named in the file where git is not there to tell")
     parser.add_argument("--contest", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -292,8 +310,15 @@ def main() -> None:
     rows = [row for shape in options.shapes for row in measure(shape, options)]
     show(rows)
     if options.out:
-        about = {"date": str(date.today()), "command": " ".join(sys.argv), "machine": platform.processor() or "x86_64"}
-        options.out.write_text(json.dumps({**about, "texts": len(texts), "rows": rows}, indent=1) + "\n")
+        words = [word for word in sys.argv[1:] if word not in ("--out", str(options.out), "--commit", options.commit)]
+        about = {
+            "about": describe(options),
+            "command": " ".join(["python benchmarks/inference.py", *words]),
+            "date": str(date.today()),
+            "commit": options.commit or find_commit(),
+            "texts": len(texts),
+        }
+        options.out.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

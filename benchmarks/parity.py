@@ -16,9 +16,9 @@ from pathlib import Path
 import torch
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from oracle import FAMILIES, as_batch, distance, make_reference, make_rows, pad, run_reference, unpad  # noqa: E402
+from oracle import FAMILIES, as_batch, distance, make_reference, make_rows, pad, run_reference, unpad
 
-from bertsmith.models.checkpoint import load_checkpoint  # noqa: E402
+from bertsmith.models.checkpoint import load_checkpoint
 
 LENGTHS = (130, 3, 400, 57, 57, 260, 12)
 

@@ -12,7 +12,6 @@ from rich.markup import escape
 from rich.table import Table
 
 import bertsmith
-from bertsmith.cli.options import find_demo_model
 
 BANKS = {
     "money": "It is safest to deposit your money in the bank.",
@@ -20,12 +19,12 @@ BANKS = {
     "blood": "Today, blood banks collect blood.",
 }
 QUERIES = ["can you get medicine for someone pharmacy", "an animal that is good at escaping", "my computer is broken"]
-HARD = "Dr. Żółć's naïve co-worker paid €3.50 for “crème brûlée” 🍮 in 東京."
+HARD = "Żółć's naïve “crème brûlée”, €3.50 🍮 in 東京."
 
-PAGE = """<svg viewBox="0 0 {terminal_width} {terminal_height}" xmlns="http://www.w3.org/2000/svg"><style>
+PAGE = """<svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg"><style>
 .{unique_id}-matrix {{ font: {char_height}px/{line_height}px Menlo, Consolas, "DejaVu Sans Mono", monospace; }}
 {styles}</style><defs>{lines}</defs><rect fill="#0c1420" width="100%" height="100%" rx="8"/>
-<g transform="translate(9, 9)">{backgrounds}<g class="{unique_id}-matrix">{matrix}</g></g></svg>"""
+<g transform="translate({terminal_x}, 24)">{backgrounds}<g class="{unique_id}-matrix">{matrix}</g></g></svg>"""
 
 console = Console(width=100, highlight=False, record="--svg" in sys.argv)
 
@@ -66,7 +65,8 @@ def show_search(model: bertsmith.Model) -> None:
 def show_pieces(model: bertsmith.Model) -> None:
     console.print("\n[bold]3. A hard sentence in pieces[/bold]: each knows its characters in the original")
     found = model.tokenize(HARD)
-    table = Table(title=HARD, title_justify="left", header_style="dim")
+    console.print(HARD)
+    table = Table(header_style="dim")
     for column in ("piece", "id", "from", "characters"):
         table.add_column(column, justify="right" if column == "id" else "left")
     for piece, id, (start, end) in zip(found.pieces, found.ids, found.offsets, strict=True):
@@ -75,7 +75,7 @@ def show_pieces(model: bertsmith.Model) -> None:
 
 
 def main() -> None:
-    model = bertsmith.load(find_demo_model())
+    model = bertsmith.load()
     about = model.info()
     console.print(
         f"[bold]{about['family']}[/bold], {about['depth']} layers of width {about['width']}, "

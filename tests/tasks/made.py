@@ -20,7 +20,9 @@ SENTENCES = [
     "We were playing; he walked and she is walking (slowly).",
     "A naïve café in Berlin? It's small - but good.",
 ]
-WORDS = "the a of is are paris london berlin france capital city fox dog cat play walk quick lazy small good not it he she we"
+WORDS = (
+    "the a of is are paris london berlin france capital city fox dog cat play walk quick lazy small good not it he we"
+)
 PUNCTUATION = ". , ! ? ; : ' ( ) - /"
 SQUARE = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -40,7 +42,7 @@ class Both:
         return self.tokenizer.mask_token
 
     def log_chances(self, ids: list[int] | list[list[int]]) -> torch.Tensor:
-        """The reference's log-probabilities for each token of a row, or of rows of one length: (…, tokens, vocabulary)."""
+        """The reference's log-probabilities for a row, (tokens, vocabulary), or for rows of one length."""
         rows = torch.tensor(ids)
         with torch.no_grad():
             return self.reference(torch.atleast_2d(rows)).logits.log_softmax(dim=-1).view(*rows.shape, -1)

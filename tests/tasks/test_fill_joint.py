@@ -47,6 +47,18 @@ def test_default_beam_gives_true_probabilities(bert_30, text):
     assert scores == sorted(scores, reverse=True)
 
 
+def test_one_answer_is_searched_as_widely(bert, monkeypatch):
+    """The likeliest first word need not lead to the likeliest text, so asking for one answer is not greedy."""
+    texts = [f"{word} [MASK] [MASK] is [MASK]" for word in "the a paris dog fox city good not it he".split()]
+    wide, most = bert.ours.fill(texts, top_k=1), bert.ours.fill(texts, top_k=10)
+    assert [r.joint[0]["tokens"] for r in wide] == [r.joint[0]["tokens"] for r in most]
+    monkeypatch.setattr("bertsmith.tasks.fill.BEAMS", 1)
+    gains = [
+        r.joint[0]["score"] / g.joint[0]["score"] for r, g in zip(wide, bert.ours.fill(texts, top_k=1), strict=True)
+    ]
+    assert max(gains) > 1.01
+
+
 def test_all_probabilities_sum_to_one(bert_30):
     size = len(bert_30.tokenizer)
     joint = bert_30.ours.fill("the [MASK] is [MASK].", top_k=size**2).joint

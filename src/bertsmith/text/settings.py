@@ -108,7 +108,7 @@ def _read_added(settings: Settings) -> None:
 
 def _whole(id: object, path: Path, name: str) -> int:
     try:
-        return int(id)  # type: ignore[call-overload, no-any-return]
+        return int(id)  # type: ignore[call-overload]
     except (TypeError, ValueError):
         raise BertsmithError(f"{path}: the id of {name} must be a whole number, not {id!r}.") from None
 

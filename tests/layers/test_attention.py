@@ -1,0 +1,45 @@
+"""The ways to attend give the same mix, whatever the lengths and the window."""
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertsmith.data.batch import Batch
+from bertsmith.layers.attention import _attend_padded, attend
+
+LENGTHS = st.lists(st.integers(1, 40), min_size=1, max_size=7)
+
+
+def make(lengths, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    batch = Batch.of([[1] * n for n in lengths])
+    return batch, [torch.randn(sum(lengths), 3, 8, generator=generator) for _ in range(3)]
+
+
+def textbook(q, k, v, batch, window):
+    """Row by row, head by head, softmax written out."""
+    rows = []
+    for q1, k1, v1 in zip(batch.split(q), batch.split(k), batch.split(v), strict=True):
+        scores = torch.einsum("qhd,khd->hqk", q1, k1) / q1.shape[-1] ** 0.5
+        if window:
+            place = torch.arange(len(q1))
+            scores = scores.masked_fill((place[:, None] - place).abs() > window, -torch.inf)
+        rows.append(torch.einsum("hqk,khd->qhd", scores.softmax(-1), v1))
+    return torch.cat(rows)
+
+
+@given(LENGTHS, st.sampled_from([0, 1, 5, 64]))
+def test_grouped_and_padded_equal_the_textbook(lengths, window):
+    batch, (q, k, v) = make(lengths)
+    expected = textbook(q, k, v, batch, window)
+    assert torch.allclose(attend(q, k, v, batch, window), expected, atol=1e-5)
+    assert torch.allclose(_attend_padded(q, k, v, batch, window), expected, atol=1e-5)
+
+
+def test_a_row_does_not_see_its_neighbours():
+    batch, (q, k, v) = make([5, 9, 3])
+    before = attend(q, k, v, batch)
+    k[5:14], v[5:14] = 7.0, -3.0
+    after = attend(q, k, v, batch)
+    assert torch.equal(before[:5], after[:5]) and torch.equal(before[14:], after[14:])
+    assert not torch.allclose(before[5:14], after[5:14])

@@ -1,0 +1,80 @@
+"""What the README says is so: its Python runs, its tables are up to date, its verbs answer."""
+
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, demo_model):
+    """A working folder with `my-bert`, a small BERT with both pretraining heads, and lines.txt."""
+    place = tmp_path_factory.mktemp("readme")
+    torch.manual_seed(0)
+    config = transformers.BertConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64)
+    transformers.BertForPreTraining(config).save_pretrained(place / "my-bert")
+    for name in ("vocab.txt", "tokenizer_config.json"):
+        (place / "my-bert" / name).write_bytes((demo_model / name).read_bytes())
+    (place / "lines.txt").write_text("one line\nanother\n")
+    return place
+
+
+def test_the_python_blocks_run_in_order(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.+?)```", page, re.DOTALL)
+    assert len(blocks) >= 5
+    exec("\n".join(blocks), {})
+    assert "(3, 384) [0, 0, 0]" in capsys.readouterr().out
+    assert (folder / "copy-of-my-bert" / "model.safetensors").exists()
+
+
+def run_shell(line, folder):
+    line = line.replace("--model google-bert/bert-base-uncased --download", "--model my-bert")
+    line = line.replace("path/to/folder", "my-bert")
+    command = f"{sys.executable} -m {line}"
+    return subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, env={**os.environ})
+
+
+def test_the_examples_of_the_verbs_run(folder):
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^bertsmith .+$", page, re.MULTILINE)
+    lines += re.findall(r"\| `(bertsmith .+?)` \|$", page, re.MULTILINE)
+    assert len(lines) >= 8
+    for line in lines:
+        done = run_shell(line, folder)
+        assert done.returncode == 0 and (done.stdout or "--out" in line), (line, done.stderr)
+
+
+def test_the_examples_in_each_help_run(folder):
+    found = subprocess.run([sys.executable, "-m", "bertsmith", "--help"], capture_output=True, text=True).stdout
+    verbs = re.findall(r"^  ([a-z]+)  ", found.partition("Commands:")[2], re.MULTILINE)
+    assert len(verbs) >= 6
+    for verb in verbs:
+        page = subprocess.run([sys.executable, "-m", "bertsmith", verb, "--help"], capture_output=True, text=True).stdout
+        examples = re.findall(rf"^\s+(bertsmith {verb}.*)$", page, re.MULTILINE)
+        assert examples, verb
+        for line in examples:
+            done = run_shell(line, folder)
+            assert done.returncode == 0, (line, done.stderr)
+
+
+def test_the_tables_are_up_to_date(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["fill_readme.py", "--check"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(ROOT / "docs" / "fill_readme.py"), run_name="__main__")
+    assert not ended.value.code
+
+
+def test_the_demo_runs():
+    done = subprocess.run([sys.executable, str(ROOT / "examples" / "demo.py")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Search by meaning" in done.stdout and "naïve" in done.stdout
