@@ -21,11 +21,12 @@ from bertsmith.models.files import written_aside
 from bertsmith.models.hub import locate
 from bertsmith.models.network import Network
 from bertsmith.models.sentence import Sentence, read_sentence, write_sentence
-from bertsmith.tasks.embed import Embed, Hidden
+from bertsmith.tasks.embed import Embed, Hidden, choose_layers
 from bertsmith.tasks.fill import Fill
 from bertsmith.tasks.follows import Follows
 from bertsmith.tasks.predicting import BUDGETS, Predictor
 from bertsmith.tasks.result import Vectors
+from bertsmith.tasks.texts import list_texts
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.loading import load_tokenizer
 from bertsmith.text.tokenizer import Tokenizer
@@ -154,9 +155,12 @@ class Model:
         if isinstance(a, str):
             assert isinstance(b, str)
             return self._answer_all(task, [(a, b)])[0]
-        if len(a) != len(b):
-            raise BertsmithError(f"follows got {len(a)} first texts and {len(b)} second ones; give as many of each.")
-        return self._answer_all(task, list(zip(a, b, strict=True)))
+        firsts, seconds = list_texts(a), list_texts(b)
+        if len(firsts) != len(seconds):
+            raise BertsmithError(
+                f"follows got {len(firsts)} first texts and {len(seconds)} second ones; give as many of each."
+            )
+        return self._answer_all(task, list(zip(firsts, seconds, strict=True)))
 
     def embed(
         self,
@@ -171,7 +175,7 @@ class Model:
         Pooling and length follow a sentence-transformers folder; a plain folder gives the mean of the last states.
         `prompt` is the name of one of the folder's prompts, or a text to put in front.
         """
-        given = [texts] if isinstance(texts, str) else list(texts)
+        given = [texts] if isinstance(texts, str) else list_texts(texts)
         pooling = self.sentence.pooling
         unit = pooling.normalize if normalize is None else normalize
         task = Embed(self.tokenizer, self.limit, truncate, pooling, unit)
@@ -192,11 +196,7 @@ class Model:
 
         Layer 0 is the embedding, -1 the last; "all" gives every one.
         """
-        count = self.checkpoint.config.depth + 1
-        wanted = list(range(count)) if layers == "all" else layers
-        if wanted is not None and not all(-count <= layer < count for layer in wanted):
-            raise BertsmithError(f"layers={list(wanted)} names one that is not there; this model has 0 to {count - 1}.")
-        chosen = None if wanted is None else [layer % count for layer in wanted]
+        chosen = choose_layers(layers, self.checkpoint.config.depth + 1)
         return self._answer(Hidden(self.tokenizer, self.limit, truncate, chosen), texts)
 
     def tokenize(self, text: str, pair: str | None = None) -> Encoding:
@@ -240,7 +240,9 @@ class Model:
 
     def _answer(self, task: Any, given: str | Sequence[str]) -> Any:
         """One answer for one input, a list for a list."""
-        return self._answer_all(task, [given])[0] if isinstance(given, str) else self._answer_all(task, list(given))
+        if isinstance(given, str):
+            return self._answer_all(task, [given])[0]
+        return self._answer_all(task, list_texts(given))
 
     def _answer_all(self, task: Any, examples: Sequence[Any]) -> list[Any]:
         answers: list[Any] = self.predictor.predict(task, examples)

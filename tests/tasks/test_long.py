@@ -129,7 +129,19 @@ def test_a_mask_anywhere_in_a_long_text(bert, place):
     top = bert.log_chances(ids)[at].exp().topk(5)
     assert [a["token"] for a in result] == top.indices.tolist()
     assert [a["score"] for a in result] == pytest.approx(top.values.tolist(), abs=CLOSE)
-    assert result.truncated == 0
+    assert result.truncated == len(bert.ours.tokenize(text)) - len(ids)  # what the window does not show the model
+
+
+@pytest.mark.parametrize("places", [[0, 4999], [0, 40], [100, 130, 160], [2500, 2501]])
+def test_what_no_window_shows_is_counted(bert, places):
+    """All tokens less those in any window that holds a mask centrally, counted one by one."""
+    text = masked_at(places)
+    asked = [central_window(bert.ours, text, number)[0] for number in range(len(places))]
+    seen = set()
+    for window in bert.ours.tokenizer.windows(text, length=64, overlap=31):
+        if window.ids in asked:
+            seen.update(span for span, s in zip(window.offsets, window.sequences, strict=True) if s == 0)
+    assert bert.ours.fill(text).truncated == len(bert.ours.tokenizer.encode(text, specials=False)) - len(seen)
 
 
 @pytest.mark.parametrize("place", [0, 150, 299])
@@ -211,6 +223,6 @@ def test_a_log_line_for_every_job(bert, bert_pairs, caplog):
 def test_no_log_line_without_a_cut(bert, caplog):
     bert.ours.embed(["it is", " ".join(["dog"] * 62)])
     bert.ours.embed(LONG, truncate="windows")
-    bert.ours.fill(masked_at([50], count=100))
+    bert.ours.fill(masked_at([50], count=60))
     bert.ours.hidden([])
     assert caplog.records == []

@@ -9,11 +9,6 @@ from bertsmith.layers.config import Config
 from bertsmith.layers.linear import Linear
 from bertsmith.layers.position import Turns, turn
 
-try:  # CUDA kernels for rows of different lengths, half precision only
-    from torch.nn.attention.varlen import varlen_attn
-except ImportError:  # a torch build without them
-    varlen_attn = None  # type: ignore[assignment]
-
 
 class Attention(nn.Module):
     def __init__(self, config: Config, layer: int) -> None:
@@ -49,11 +44,15 @@ def attend(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int = 0) -> Te
 
 
 def _has_varlen(q: Tensor) -> bool:
-    half = q.is_cuda and q.dtype in (torch.float16, torch.bfloat16)
-    return half and varlen_attn is not None and q.shape[-1] % 8 == 0 and torch.cuda.get_device_capability() >= (8, 0)
+    """Whether the CUDA kernels for rows of different lengths take these: half precision, heads of a size they know."""
+    if not q.is_cuda or q.dtype not in (torch.float16, torch.bfloat16):
+        return False
+    return q.shape[-1] % 8 == 0 and torch.cuda.get_device_capability(q.device) >= (8, 0)
 
 
 def _attend_varlen(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int) -> Tensor:
+    from torch.nn.attention.varlen import varlen_attn  # here: it imports the compiler, a second that CPUs need not pay
+
     longest = max(batch.lengths)
     sides = (window, window) if window else (-1, -1)
     bounds = batch.bounds

@@ -60,10 +60,11 @@ def find_masks(
     tokenizer: Tokenizer, text: str, whole: Encoding, spans: list[Span], length: int, truncate: str
 ) -> MaskedText:
     """The rows of at most `length` tokens that the text becomes, and the place of each mask in them."""
+    room = length - tokenizer.template.specials(paired=False)
+    slides = len(whole) > length and truncate == "windows"
     if len(whole) <= length:
         windows = [whole]
-    elif truncate == "windows":
-        room = length - tokenizer.template.specials(paired=False)
+    elif slides:
         windows = tokenizer.windows(text, length=length, overlap=room // 2)
     else:
         windows = [tokenizer.encode(text, length=length, truncate=truncate)]
@@ -75,7 +76,20 @@ def find_masks(
             f"mask {lost[0]} of {len(masks)} lies in the part of the text that truncate={truncate!r} cuts away; "
             f"use truncate='windows' or a shorter text."
         )
-    return MaskedText(text, windows, masks, windows[0].dropped)
+    count = len(whole) - tokenizer.template.specials(paired=False)
+    unseen = _unseen(count, {mask.window for mask in masks}, room) if slides else windows[0].dropped
+    return MaskedText(text, windows, masks, unseen)
+
+
+def _unseen(count: int, asked: set[int], room: int) -> int:
+    """How many of the text's tokens are in none of the windows that are asked; neighbours share half their room."""
+    seen = reach = 0
+    for number in sorted(asked):
+        start = number * (room - room // 2)
+        stop = min(start + room, count)
+        seen += stop - max(start, reach)
+        reach = stop
+    return count - seen
 
 
 def _place(masks: list[Mask], windows: list[Encoding], mask_id: int | None) -> None:

@@ -41,3 +41,9 @@ class Vectors(np.ndarray):
 
     def __array_finalize__(self, source: Any) -> None:
         self.truncated = getattr(source, "truncated", None)
+
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        if isinstance(found, Vectors) and isinstance(index, int) and isinstance(self.truncated, list):
+            found.truncated = self.truncated[index]
+        return found

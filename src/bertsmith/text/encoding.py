@@ -8,11 +8,33 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-from tokenizers import Encoding as Source
+from tokenizers import Encoding as Read
 
 from bertsmith.text.templates import Slot
 
 Ranges = Sequence[tuple[int, int]]
+
+
+class Source:
+    """What the engine made of one text; each list is copied out of it once, however many windows it becomes."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+
+    def __len__(self) -> int:
+        return len(self._read)
+
+    @cached_property
+    def ids(self) -> list[int]:
+        return self._read.ids
+
+    @cached_property
+    def offsets(self) -> list[tuple[int, int]]:
+        return self._read.offsets
+
+    @cached_property
+    def word_ids(self) -> list[int | None]:
+        return self._read.word_ids
 
 
 class Encoding:

@@ -135,8 +135,11 @@ def _add_at(engine: Engine, token: AddedToken, id: int, path: Path) -> None:
 
 
 def _add(engine: Engine, tokens: list[AddedToken]) -> None:
-    # The engine keeps the first of two tokens with one text, so what is there already is left as it is.
+    # The engine would give a token that is there the ways of the new one; what the file says of it stays.
+    known = {token.content for token in engine.get_added_tokens_decoder().values()}
     for token in tokens:
+        if token.content in known:
+            continue
         if token.special:
             engine.add_special_tokens([token])
         else:

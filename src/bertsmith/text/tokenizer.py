@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from tokenizers import Encoding as Source
 from tokenizers import Tokenizer as Engine
 
 from bertsmith.errors import BertsmithError
-from bertsmith.text.encoding import Encoding
+from bertsmith.text.encoding import Encoding, Source
 from bertsmith.text.templates import Template
 from bertsmith.text.truncation import keep, slide
 
@@ -54,7 +53,7 @@ class Tokenizer:
     ) -> Encoding:  # fmt: skip
         """One row of at most `length` ids; `truncate` is one of "error", "head", "tail", "head+tail"."""
         texts = [_clean(text)] if pair is None else [_clean(text), _clean(pair)]
-        sources = [self._engine.encode(one, add_special_tokens=False) for one in texts]
+        sources = [Source(self._engine.encode(one, add_special_tokens=False)) for one in texts]
         return self._row(texts, sources, length, truncate, specials)
 
     def encode_many(
@@ -67,7 +66,7 @@ class Tokenizer:
         if isinstance(texts, str) or isinstance(pairs, str):
             raise BertsmithError("encode_many takes lists of texts, not one text; use encode for one text.")
         inputs = [_clean(text) for text in [*texts, *(pairs or ())]]
-        sources = self._engine.encode_batch(inputs, add_special_tokens=False)
+        sources = [Source(read) for read in self._engine.encode_batch(inputs, add_special_tokens=False)]
         # Row n is made of input n and, with pairs, of input n + len(texts).
         rows = (slice(number, None, max(len(texts), 1)) for number in range(len(texts)))
         return [self._row(inputs[row], sources[row], length, truncate, specials) for row in rows]
@@ -78,7 +77,7 @@ class Tokenizer:
         With a pair the first text (a question) stands whole in each row and the windows slide over the pair.
         """
         texts = [_clean(text)] if pair is None else [_clean(text), _clean(pair)]
-        sources = [self._engine.encode(one, add_special_tokens=False) for one in texts]
+        sources = [Source(self._engine.encode(one, add_special_tokens=False)) for one in texts]
         slots = self.template.slots(len(texts) == 2, specials=True)
         taken = self.template.specials(len(texts) == 2) + sum(len(source) for source in sources[:-1])
         if length <= taken:
