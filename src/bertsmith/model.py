@@ -215,7 +215,7 @@ class Model:
         """What is in the folder."""
         config, network = self.checkpoint.config, self.checkpoint.network
         try:
-            read = {"tokenizer": "whole", "mask_token": self.tokenizer.mask_token, "limit": self.limit}
+            read = {"tokenizer": self.tokenizer.form, "mask_token": self.tokenizer.mask_token, "limit": self.limit}
         except BertsmithError as error:  # a folder of weights alone can still be looked at
             read = {"tokenizer": str(error), "limit": config.limit}
         return {

@@ -50,6 +50,7 @@ def list_tables(text: str, result: Any) -> Iterator[tuple[str, Rows]]:
     """The heading and the rows of each table: one for the mask; with several masks one each, then the joint answers."""
     several = bool(result.answers) and isinstance(result.answers[0], list)
     for number, answers in enumerate(result.answers if several else [result.answers], 1):
-        yield f"{text}  (mask {number})" if several else text, pick(answers, "score", "token_str", "sequence")
+        scores = [key for key in ("score", "score_per_piece") if key in answers[0]]
+        yield f"{text}  (mask {number})" if several else text, pick(answers, *scores, "token_str", "sequence")
     if result.joint:
-        yield f"{text}  (all masks together)", result.joint
+        yield f"{text}  (all masks together)", pick(result.joint, "score", "sequence")

@@ -112,7 +112,7 @@ def _format_cell(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return f"{value:.4f}"
+        return f"{value:.4f}" if abs(value) >= 0.001 or not value else f"{value:.1e}"
     return json.dumps(value, ensure_ascii=False, default=_make_plain)
 
 

@@ -102,6 +102,11 @@ class Tokenizer:
             engine.post_processor = self._post_processor
         save_tokenizer(self, engine, Path(folder))
 
+    @property
+    def form(self) -> str:
+        """How words become pieces: WordPiece, BPE or Unigram."""
+        return type(self._engine.model).__name__
+
     @cached_property
     def size(self) -> int:
         """How many rows an embedding needs: the largest id plus one."""
