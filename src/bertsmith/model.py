@@ -126,8 +126,8 @@ class Model:
     @property
     def limit(self) -> int:
         """The longest row read, special tokens included."""
-        limits = (self.checkpoint.config.limit, self.tokenizer.limit, self.sentence.limit)
-        return min(limit for limit in limits if limit)
+        most = self.checkpoint.config.limit
+        return min(most, self.sentence.limit or self.tokenizer.limit or most)
 
     def fill(
         self,
@@ -264,9 +264,8 @@ class Model:
         name = prompt if prompt is not None else self.sentence.default_prompt
         before = self.sentence.prompts.get(name, name) if name else ""
         texts = [before + text for text in texts]
-        if self.sentence.found:
-            texts = [text.strip() for text in texts]
-        return [text.lower() for text in texts] if self.sentence.lower else texts
+        # Letter by letter, as sentence-transformers does: a whole word's final sigma would become another letter.
+        return ["".join(map(str.lower, text)) for text in texts] if self.sentence.lower else texts
 
     def _vector_width(self) -> int:
         pooling = self.sentence.pooling
@@ -279,11 +278,10 @@ def models_table() -> list[dict[str, Any]]:
     for family in FAMILIES:
         for name in family.presets:
             config = family.preset(name)
-            heads = {h: s for h, s in family.heads({}).items() if h in ("mask", "follows")}
-            if family.name == "electra" and "generator" not in name:
-                heads = {}
+            wanted = ("replaced",) if family.name == "electra" and "generator" not in name else ("mask", "follows")
+            heads = {h: head for h, head in family.heads({}).items() if h in wanted}
             with torch.device("meta"):
-                network = Network(config, {h: head.shape(config, 2) for h, head in heads.items()})
+                network = Network(config, {h: s.shape(config, 1 if h == "replaced" else 2) for h, s in heads.items()})
             rows.append(
                 {
                     "family": family.name,

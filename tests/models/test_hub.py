@@ -250,7 +250,18 @@ def test_pickles_only_where_there_are_no_safetensors(cache: Path, monkeypatch: p
     assert stub.asked[0][3][-1] == "pytorch_model*.bin"
 
 
-@pytest.mark.parametrize("lacking", ["weights", "blob", "shard", "index"])
+def test_the_pickle_of_a_dense_module(cache: Path, monkeypatch: pytest.MonkeyPatch):
+    """Older sentence-transformers models have safetensors for the encoder alone."""
+    files = ("config.json", "model.safetensors", "2_Dense/pytorch_model.bin", "3_Dense/model.safetensors")
+    stub = install(monkeypatch, Stub(cache, (*files, "3_Dense/pytorch_model.bin", "old/pytorch_model.bin")))
+    monkeypatch.setattr(
+        stub, "snapshot_download", lambda name, **options: stub.asked.append(options) or str(put(cache, name))
+    )
+    hub.fetch("m")
+    assert stub.asked[0]["allow_patterns"] == [*hub.READ, "2_Dense/pytorch_model.bin"]
+
+
+@pytest.mark.parametrize("lacking", ["weights", "blob", "shard", "index", "modules", "pooling"])
 def test_a_download_completes_what_is_there(cache: Path, monkeypatch: pytest.MonkeyPatch, lacking: str):
     snapshot = put(cache, "m", OLD, files=FILES[:2] if lacking == "weights" else FILES)
     if lacking == "blob":
@@ -259,6 +270,10 @@ def test_a_download_completes_what_is_there(cache: Path, monkeypatch: pytest.Mon
         (snapshot / "model.safetensors.index.json").write_text('{"weight_map": {"x": "model-2.safetensors"}}')
     if lacking == "index":
         (snapshot / "model.safetensors.index.json").write_text("[")
+    if lacking == "modules":
+        (snapshot / "modules.json").write_text("[{}]")
+    if lacking == "pooling":
+        (snapshot / "modules.json").write_text('[{"type": "models.Pooling", "path": "1_Pooling"}]')
     stub = install(monkeypatch, Stub(cache))
     hub.locate("m", download=True)
     assert len(stub.asked) == 1

@@ -394,8 +394,8 @@ def test_a_tokenizer_of_another_model(refused, folder: Path):
         "{",
         '{"version": "1.0", "model": {"type": "Evil"}}',
         '{"version": "1.0", "model": {"type": "BPE", "vocab": {"a": -1}, "merges": []}}',
-        '{"version": "1.0", "added_tokens": [{"id": 4000000000, "content": "x"}], "model": {"type": "BPE", "vocab": {}, '
-        '"merges": []}}',
+        '{"version": "1.0", "added_tokens": [{"id": 4000000000, "content": "x"}], '
+        '"model": {"type": "BPE", "vocab": {}, "merges": []}}',
     ],
     ids=range(6),
 )

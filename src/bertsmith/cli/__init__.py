@@ -18,5 +18,8 @@ def main() -> None:
     except BertsmithError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
+    except PermissionError as error:
+        print(f"error: {error.filename} cannot be read: {error.strerror}.", file=sys.stderr)
+        sys.exit(1)
     except KeyboardInterrupt:  # typer turns one inside a verb into the same status
         sys.exit(130)

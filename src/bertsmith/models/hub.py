@@ -15,6 +15,7 @@ from bertsmith.errors import BertsmithError
 
 READ = ("*.json", "*.txt", "*.safetensors", "*.model")
 PICKLES = "pytorch_model*.bin"  # wanted only where a model has no safetensors
+_MODULE_PICKLE = re.compile(r"\d+_\w+/pytorch_model\.bin")  # 2_Dense of an older sentence-transformers model
 
 # Models of the Hub's first years had plain names and later got owners; the Hub answers to both, a cache only to the one
 # that was typed.
@@ -202,17 +203,22 @@ def _broken(snapshot: Path) -> Path | None:
 
 def _wanted(files: list[str]) -> list[str]:
     has_safetensors = any(fnmatch(file, "*.safetensors") and "/" not in file for file in files)
-    return [*READ] if has_safetensors else [*READ, PICKLES]
+    modules = [file for file in files if _MODULE_PICKLE.fullmatch(file)]
+    alone = [file for file in modules if file.replace("pytorch_model.bin", "model.safetensors") not in files]
+    return [*READ, *([] if has_safetensors else [PICKLES]), *alone]
 
 
 def _is_complete(snapshot: Path) -> bool:
     """Whether all that we read is there, so that no download is needed."""
     kind = "*.safetensors" if any(snapshot.glob("*.safetensors")) else PICKLES
     needed: set[str] = set()
-    for index in snapshot.glob(kind + ".index.json"):
-        try:
+    try:
+        for index in snapshot.glob(kind + ".index.json"):
             needed.update(json.loads(index.read_text())["weight_map"].values())
-        except (OSError, ValueError, LookupError, TypeError, AttributeError):
-            return False
+        for modules in snapshot.glob("modules.json"):  # sentence-transformers: Pooling and Dense have a folder each
+            kept = [m for m in json.loads(modules.read_text()) if m["type"].endswith((".Pooling", ".Dense"))]
+            needed.update(f"{module['path']}/config.json" for module in kept)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return False
     there = any(snapshot.glob(kind)) and all((snapshot / file).exists() for file in needed)
     return there and _broken(snapshot) is None
