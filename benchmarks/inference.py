@@ -249,11 +249,11 @@ def measure(shape: str, options: argparse.Namespace) -> list[dict[str, object]]:
 
 
 def show(rows: list[dict[str, object]]) -> None:
-    print(f"{'shape':8} {'contestant':22} {'all texts':>9} {'x ours':>7} {'one text':>10} {'ours/its':>8} {'memory':>9}")
+    print(f"{'shape':8} {'contestant':22} {'all texts':>9} {'x ours':>7} {'one text':>9} {'ours/its':>8} {'memory':>9}")
     for row in rows:
         bulk, single = f"{row['bulk_s']:.2f} s", f"{row['single_ms']:.2f} ms"
         print(
-            f"{row['shape']:8} {row['contestant']:22} {bulk:>9} {row['times_ours']:>7} {single:>10} "
+            f"{row['shape']:8} {row['contestant']:22} {bulk:>9} {row['times_ours']:>7} {single:>9} "
             f"{row['ours_to_single']:>8} {row['memory_mib']:>5} MiB"
         )
 

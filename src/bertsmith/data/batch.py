@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
+from typing import Literal
 
 import numpy as np
 import torch
@@ -60,11 +61,25 @@ class Batch:
         """The index of each row's first token."""
         return self.bounds[:-1].long()
 
+    @property
+    def counts(self) -> Tensor:
+        """(rows, 1): how many tokens each row has."""
+        return self.bounds.diff().long()[:, None]
+
     @cached_property
     def mask(self) -> Tensor:
         """(rows, longest): which places of the padded form hold a token."""
-        lengths = torch.tensor(self.lengths, device=self.ids.device)
-        return torch.arange(max(self.lengths), device=self.ids.device) < lengths[:, None]
+        return torch.arange(max(self.lengths), device=self.ids.device) < self.counts
+
+    def reduce(self, x: Tensor, how: Literal["sum", "max"]) -> Tensor:
+        """Each row's sum or maximum of (tokens, width) values, (rows, width)."""
+        if x.is_cuda:  # one kernel; elsewhere a call a length is faster
+            return torch.segment_reduce(x, how, lengths=self.counts[:, 0], axis=0)
+        found = []
+        for start, rows, length in self.groups:
+            some = x[start : start + rows * length].unflatten(0, (rows, length))
+            found.append(some.sum(dim=1) if how == "sum" else some.amax(dim=1))
+        return torch.cat(found)
 
     def split(self, x: Tensor) -> list[Tensor]:
         """Per-token values (tokens, …) back into one tensor a row."""

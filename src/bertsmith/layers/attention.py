@@ -63,7 +63,9 @@ def _attend_varlen(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int) -
 
 def _attend_group(q: Tensor, k: Tensor, v: Tensor, rows: int, window: int) -> Tensor:
     """Rows of one length: no padding, no mask. The CPU's path: a call a length costs less than one padded call."""
-    q, k, v = (x.unflatten(0, (rows, -1)).transpose(1, 2) for x in (q, k, v))  # (rows, heads, length, size)
+    shape = (rows, len(q) // rows, *q.shape[1:])
+    q, k, v = q.view(shape).transpose(1, 2), k.view(shape).transpose(1, 2), v.view(shape).transpose(1, 2)
+    # (rows, heads, length, size)
     near = _near(q.shape[2], window, q.device) if 0 < window < q.shape[2] else None
     return F.scaled_dot_product_attention(q, k, v, attn_mask=near).transpose(1, 2).flatten(0, 1)
 

@@ -46,5 +46,5 @@ def read(hidden: Tensor, batch: Batch, reads: str) -> Tensor:
     if reads == "first":
         return hidden[batch.firsts]
     if reads == "mean":
-        return torch.stack([row.mean(dim=0) for row in batch.split(hidden)])
+        return batch.reduce(hidden, "sum") / batch.counts
     return hidden

@@ -7,6 +7,8 @@ them back.
 """
 
 import platform
+from collections.abc import Callable
+from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +33,13 @@ def can_pack(device: torch.device, dtype: torch.dtype) -> bool:
     )
 
 
+@cache
+def _products() -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
+    """The product alone or with an activation, and with a sum; looked up once, as each look-up costs microseconds."""
+    found = torch.ops.mkldnn._linear_pointwise
+    return found.default, found.binary
+
+
 class Linear(nn.Module):
     def __init__(self, inputs: int, outputs: int, bias: bool = True) -> None:
         super().__init__()
@@ -49,14 +58,15 @@ class Linear(nn.Module):
         return y if add is None else y + add
 
     def _forward_packed(self, x: Tensor, activation: str | None, add: Tensor | None) -> Tensor:
-        product = torch.ops.mkldnn._linear_pointwise
+        product, product_and_add = _products()
         if add is not None:
-            return product.binary(x, add, self.packed, self.bias, "add")
+            return product_and_add(x, add, self.packed, self.bias, "add")
+        if activation is None:
+            return product(x, self.packed, self.bias, "none", [], "")
         if activation in FUSED:
             name, variant = FUSED[activation]
-            return product.default(x, self.packed, self.bias, name, [], variant)
-        y: Tensor = product.default(x, self.packed, self.bias, "none", [], "")
-        return ACTIVATIONS[activation](y) if activation else y
+            return product(x, self.packed, self.bias, name, [], variant)
+        return ACTIVATIONS[activation](product(x, self.packed, self.bias, "none", [], ""))
 
     def pack(self) -> None:
         """Keep the weights in oneDNN's layout alone: for inference only, they no longer train or move."""

@@ -1,5 +1,6 @@
 """Token vectors become one vector a text: poolings, dense layers and unit length of sentence-transformers folders."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -19,23 +20,19 @@ DENSE_ACTIVATIONS = {
 }
 
 
-def _mean(x: Tensor) -> Tensor:
-    return x.mean(dim=1)
+def _weighted_mean(x: Tensor, batch: Batch) -> Tensor:
+    total = batch.reduce(x * (batch.positions + 1)[:, None], "sum")
+    return total / (batch.counts * (batch.counts + 1) // 2)
 
 
-def _weighted_mean(x: Tensor) -> Tensor:
-    weights = torch.arange(1, x.shape[1] + 1, device=x.device, dtype=x.dtype)[:, None]
-    return (x * weights).sum(dim=1) / weights.sum()
-
-
-# (rows, length, width) -> (rows, width)
-POOLINGS = {
-    "cls": lambda x: x[:, 0],
-    "mean": _mean,
-    "max": lambda x: x.amax(dim=1),
-    "mean_sqrt_len_tokens": lambda x: x.sum(dim=1) / x.shape[1] ** 0.5,
+# (tokens, width) -> (rows, width)
+POOLINGS: dict[str, Callable[[Tensor, Batch], Tensor]] = {
+    "cls": lambda x, batch: x[batch.firsts],
+    "mean": lambda x, batch: batch.reduce(x, "sum") / batch.counts,
+    "max": lambda x, batch: batch.reduce(x, "max"),
+    "mean_sqrt_len_tokens": lambda x, batch: batch.reduce(x, "sum") / batch.counts.sqrt(),
     "weightedmean": _weighted_mean,
-    "lasttoken": lambda x: x[:, -1],
+    "lasttoken": lambda x, batch: x[batch.bounds[1:].long() - 1],
 }
 
 
@@ -60,11 +57,7 @@ class Pooling(nn.Module):
     def forward(self, hidden: Tensor, batch: Batch, normalize: bool | None = None) -> Tensor:
         """hidden (tokens, width) -> (rows, width of a vector), in full precision"""
         hidden = hidden.float()
-        pooled = []
-        for start, rows, length in batch.groups:
-            x = hidden[start : start + rows * length].unflatten(0, (rows, length))
-            pooled.append(torch.cat([POOLINGS[mode](x) for mode in self.modes], dim=-1))
-        vectors = torch.cat(pooled)
+        vectors = torch.cat([POOLINGS[mode](hidden, batch) for mode in self.modes], dim=-1)
         for shape, layer in zip(self.shapes, self.dense, strict=True):
             vectors = DENSE_ACTIVATIONS[shape.activation]()(layer(vectors))
         return F.normalize(vectors, dim=-1) if (self.normalize if normalize is None else normalize) else vectors
