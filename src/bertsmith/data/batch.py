@@ -7,7 +7,7 @@ product runs on real tokens only; attention alone looks at the bounds.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Literal
 
 import numpy as np
@@ -30,12 +30,11 @@ class Batch:
         device: str | torch.device = "cpu",
     ) -> "Batch":
         lengths = tuple(len(row) for row in ids)
-        flat = np.concatenate([np.asarray(row, dtype=np.int64) for row in ids])
-        positions = np.concatenate([np.arange(n) for n in lengths])
-        if segments is None:
-            kinds = np.zeros_like(flat)
-        else:
-            kinds = np.concatenate([np.asarray(row, dtype=np.int64) for row in segments])
+        total = sum(lengths)
+        flat = np.fromiter(chain.from_iterable(ids), np.int64, total)
+        kinds = np.fromiter(chain.from_iterable(segments), np.int64, total) if segments else np.zeros_like(flat)
+        starts = np.cumsum(lengths) - lengths
+        positions = np.arange(total) - np.repeat(starts, lengths)
         on_device = [torch.from_numpy(values).to(device) for values in (flat, kinds, positions)]
         return cls(on_device[0], on_device[1], on_device[2], lengths)
 

@@ -12,13 +12,14 @@ import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from bertsmith.errors import BertsmithError
+from bertsmith.models.checksum import checksum, masked
+from bertsmith.text.protobuf import Damaged, as_bytes, as_int, read_fields, read_varint, take
 
 # tensorflow/core/framework/types.proto, less what no encoder's weights are stored in.
 DTYPES = {
@@ -40,10 +41,13 @@ MAGIC = 0xDB4775248B80FB57
 TRAILER = 5  # after each block: one byte of compression type, four of checksum
 
 
-class _Damaged(Exception):
-    """What is wrong inside a file, and what helps; whoever knows the file's name makes the sentence."""
+AGAIN = "get the file again"
 
-    def __init__(self, reason: str, advice: str = "get the file again"):
+
+class _Refused(Damaged):
+    """What is wrong inside a file, and what helps."""
+
+    def __init__(self, reason: str, advice: str = AGAIN):
         super().__init__(reason)
         self.advice = advice
 
@@ -100,7 +104,7 @@ def read(prefix: Path) -> dict[str, torch.Tensor]:
         path, data = files[entry.shard]
         try:
             tensors[name] = _tensor(entry, data)
-        except _Damaged as damage:
+        except _Refused as damage:
             raise BertsmithError(f"cannot read tensor {name} from {path} ({damage}): {damage.advice}") from None
     return tensors
 
@@ -121,19 +125,19 @@ def _map_file(path: Path) -> np.ndarray:
 
 def _tensor(entry: _Entry, data: np.ndarray) -> torch.Tensor:
     if entry.sliced:
-        raise _Damaged("stored in slices, as a partitioned variable", "save the checkpoint again without partitions")
+        raise _Refused("stored in slices, as a partitioned variable", "save the checkpoint again without partitions")
     if entry.dtype not in DTYPES:
-        raise _Damaged(f"type {entry.dtype} of TensorFlow's types.proto", "save the checkpoint again as float32")
+        raise _Refused(f"type {entry.dtype} of TensorFlow's types.proto", "save the checkpoint again as float32")
     dtype = DTYPES[entry.dtype]
     if min(entry.shape, default=0) < 0 or math.prod(entry.shape) * dtype.itemsize != entry.size:
         wrong = f"shape {list(entry.shape)} of {str(dtype)[6:]} does not take {entry.size} bytes"
-        raise _Damaged(wrong, "get the .index file again")
+        raise _Refused(wrong, "get the .index file again")
     end = entry.offset + entry.size
     if entry.offset < 0 or end > len(data):
-        raise _Damaged(f"the file is cut short, {len(data)} bytes where {end} are needed")
+        raise _Refused(f"the file is cut short, {len(data)} bytes where {end} are needed")
     raw = data[entry.offset : end]
     if masked(checksum(raw)) != entry.checksum:
-        raise _Damaged("its checksum is wrong, so the file is damaged or belongs to another .index")
+        raise _Refused("its checksum is wrong, so the file is damaged or belongs to another .index")
     if not entry.size:  # which torch does not view as another type
         return torch.empty(entry.shape, dtype=dtype)
     if entry.offset % dtype.itemsize:  # a bundle packs its tensors without padding, torch wants them aligned
@@ -146,167 +150,76 @@ def _read_index(path: Path) -> tuple[int, dict[str, _Entry]]:
     try:
         pairs = dict(_table(path.read_bytes()))
         if b"" not in pairs:
-            raise _Damaged("a table without the header of a checkpoint")
-        header = dict(_fields(pairs.pop(b"")))
+            raise _Refused("a table without the header of a checkpoint")
+        header = dict(read_fields(pairs.pop(b"")))
         if header.get(2, 0) != 0:
-            raise _Damaged("it is big-endian", "save the checkpoint again on an ordinary machine")
+            raise _Refused("it is big-endian", "save the checkpoint again on an ordinary machine")
         # The slices of a partitioned variable have keys that start with 0; the variable itself has its name.
         named = {
             key.decode(errors="replace"): _entry(value) for key, value in pairs.items() if not key.startswith(b"\0")
         }
-        return _number(header.get(1, 0)), named
+        return as_int(header.get(1, 0)), named
     except OSError as error:
         raise BertsmithError(f"cannot open {path}: {error.strerror or error}") from None
-    except _Damaged as damage:
+    except Damaged as damage:
         raise BertsmithError(
-            f"cannot read {path} as the index of a TensorFlow checkpoint ({damage}): {damage.advice}"
+            f"cannot read {path} as the index of a TensorFlow checkpoint ({damage}): {getattr(damage, 'advice', AGAIN)}"
         ) from None
 
 
 def _entry(message: bytes) -> _Entry:
     entry = _Entry()
-    for field, value in _fields(message):
+    for field, value in read_fields(message):
         if field == 2:
-            entry.shape = _shape(_bytes(value))
+            entry.shape = _shape(as_bytes(value))
         elif field == 7:
             entry.sliced = True
-        elif field in (1, 3, 4, 5, 6):
-            setattr(entry, {1: "dtype", 3: "shard", 4: "offset", 5: "size", 6: "checksum"}[field], _number(value))
+        elif field == 6:
+            entry.checksum = int.from_bytes(as_bytes(value), "little")
+        elif field in (1, 3, 4, 5):
+            setattr(entry, {1: "dtype", 3: "shard", 4: "offset", 5: "size"}[field], as_int(value))
     return entry
 
 
 def _shape(message: bytes) -> tuple[int, ...]:
-    dims = (_bytes(value) for field, value in _fields(message) if field == 2)
-    return tuple(_number(dict(_fields(dim)).get(1, 0)) for dim in dims)
-
-
-def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """(field number, value) of a protocol buffer, whose own schema is not needed to walk through it."""
-    at = 0
-    while at < len(message):
-        tag, at = _varint(message, at)
-        field, wire = tag >> 3, tag & 7
-        if wire == 0:
-            value, at = _varint(message, at)
-            yield field, value - (1 << 64) if value >> 63 else value
-            continue
-        if wire == 2:
-            length, at = _varint(message, at)
-        elif wire in (1, 5):
-            length = 8 if wire == 1 else 4
-        else:
-            raise _Damaged("an entry that is no protocol buffer")
-        part, at = _take(message, at, length), at + length
-        yield field, part if wire == 2 else int.from_bytes(part, "little")
-
-
-def _number(value: int | bytes) -> int:
-    if not isinstance(value, int):
-        raise _Damaged("bytes where a number belongs")
-    return value
-
-
-def _bytes(value: int | bytes) -> bytes:
-    if not isinstance(value, bytes):
-        raise _Damaged("a number where bytes belong")
-    return value
+    dims = (as_bytes(value) for field, value in read_fields(message) if field == 2)
+    return tuple(as_int(dict(read_fields(dim)).get(1, 0)) for dim in dims)
 
 
 def _table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """(key, value) of a LevelDB table, in the order of the keys."""
     if len(data) < FOOTER or struct.unpack_from("<Q", data, len(data) - 8)[0] != MAGIC:
-        raise _Damaged("it is empty" if not data else "its end is not that of one")
+        raise _Refused("it is empty" if not data else "its end is not that of one")
     footer = data[-FOOTER:]
     at = 0
     for _ in range(2):  # the two numbers of the meta index, which a checkpoint does not use
-        _, at = _varint(footer, at)
+        _, at = read_varint(footer, at)
     for _, handle in _pairs(_block(data, footer[at:])):
         yield from _pairs(_block(data, handle))
 
 
 def _block(data: bytes, handle: bytes) -> bytes:
     """The block that a handle (offset, size) names, its checksum tested."""
-    offset, at = _varint(handle, 0)
-    size, _ = _varint(handle, at)
-    block = _take(data, offset, size + TRAILER)
+    offset, at = read_varint(handle, 0)
+    size, _ = read_varint(handle, at)
+    block = take(data, offset, size + TRAILER)
     kind, stored = struct.unpack_from("<BI", block, size)
     if masked(checksum(np.frombuffer(block, np.uint8, size + 1))) != stored:
-        raise _Damaged("a checksum is wrong")
+        raise _Refused("a checksum is wrong")
     if kind != 0:
-        raise _Damaged("its blocks are compressed", "save the checkpoint again, TensorFlow does not compress")
+        raise _Refused("its blocks are compressed", "save the checkpoint again, TensorFlow does not compress")
     return block[:size]
 
 
 def _pairs(block: bytes) -> Iterator[tuple[bytes, bytes]]:
     """(key, value) of one block, where each key leaves out what it shares with the one before."""
-    restarts = int.from_bytes(_take(block, len(block) - 4, 4), "little")
+    restarts = int.from_bytes(take(block, len(block) - 4, 4), "little")
     end = len(block) - 4 - 4 * restarts  # restart points serve a binary search; whoever reads all passes over them
     at, key = 0, b""
     while at < end:
-        shared, at = _varint(block, at)
-        fresh, at = _varint(block, at)
-        length, at = _varint(block, at)
-        key = key[:shared] + _take(block, at, fresh)
-        yield key, _take(block, at + fresh, length)
+        shared, at = read_varint(block, at)
+        fresh, at = read_varint(block, at)
+        length, at = read_varint(block, at)
+        key = key[:shared] + take(block, at, fresh)
+        yield key, take(block, at + fresh, length)
         at += fresh + length
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of seven bits a byte, the lowest first, and where the next thing starts."""
-    value = 0
-    for shift in range(0, 70, 7):
-        byte = _take(data, at, 1)[0]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value & (1 << 64) - 1, at
-    raise _Damaged("a number that does not end")
-
-
-def _take(data: bytes, at: int, length: int) -> bytes:
-    if at < 0 or at + length > len(data):
-        raise _Damaged("it is cut short")
-    return data[at : at + length]
-
-
-def masked(crc: int) -> int:
-    """LevelDB stores checksums turned and shifted, so that the checksum of a checksum stays a good one."""
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-
-
-def checksum(data: np.ndarray) -> int:
-    """CRC-32C of bytes, pairwise as a tree: numpy does a level at once, 0.4 GB in about a second.
-
-    A CRC is the remainder of a polynomial, so that of `left + right` is `left` moved on by the length of `right`, plus
-    (xor) `right`. Zeros in front change nothing.
-    """
-    padding = -len(data) % 4
-    # The register starts as all ones. The word 0x641F6454 brings an empty one there.
-    front = np.frombuffer(bytes(padding) + struct.pack("<I", 0x641F6454), np.uint8)
-    words = np.concatenate([front, data]).view("<u4")
-    level = 0
-    while len(words) > 1:
-        if len(words) % 2:
-            words = np.concatenate([np.zeros(1, np.uint32), words])
-        words = _move(words[0::2], level) ^ words[1::2]
-        level += 1
-    return int(_move(words, 0)[0]) ^ 0xFFFFFFFF
-
-
-def _move(words: np.ndarray, level: int) -> np.ndarray:
-    """Each register after 4 · 2**level zero bytes more."""
-    low, high = _tables(level)
-    moved: np.ndarray = low[words & 0xFFFF] ^ high[words >> 16]
-    return moved
-
-
-@cache
-def _tables(level: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where the low and the high half of a register go in 4 · 2**level zero bytes, for each value of the half."""
-    half = np.arange(1 << 16, dtype=np.uint32)
-    if level:  # twice as far is the same way twice
-        return _move(_move(half, level - 1), level - 1), _move(_move(half << 16, level - 1), level - 1)
-    both = [half, half << 16]
-    for _ in range(32):
-        both = [part >> 1 ^ (part & 1) * np.uint32(0x82F63B78) for part in both]
-    return both[0], both[1]

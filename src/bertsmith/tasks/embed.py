@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
@@ -53,13 +53,12 @@ class Embed(Task[str, Vectors]):
         return list(self.pooling(network(batch), batch, normalize=False).cpu())
 
     def answer(self, example: str, rows: Sequence[Row], scores: Sequence[Tensor]) -> Vectors:
-        vector = scores[0]
+        vector = scores[0].numpy()
         if len(rows) > 1:
-            weights = torch.tensor([float(len(row.ids)) for row in rows])
-            vector = (torch.stack(list(scores)) * weights[:, None]).sum(dim=0) / weights.sum()
+            vector = np.average([score.numpy() for score in scores], axis=0, weights=[len(row.ids) for row in rows])
         if self.normalize:
-            vector = F.normalize(vector, dim=-1)
-        return Vectors(vector.numpy(), rows[0].dropped)
+            vector = vector / max(float(vector @ vector) ** 0.5, 1e-12)
+        return Vectors(vector, rows[0].dropped)
 
 
 class Hidden(Task[str, Vectors]):

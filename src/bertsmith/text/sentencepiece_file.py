@@ -5,11 +5,11 @@ numbers are those of sentencepiece_model.proto in the SentencePiece repository.
 """
 
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bertsmith.errors import BertsmithError
+from bertsmith.text.protobuf import as_bytes, as_int, read_fields
 from bertsmith.text.settings import read_bytes
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
@@ -50,93 +50,47 @@ def read_sentencepiece(path: Path) -> SentencePieceModel:
 
 def _read_model(content: bytes) -> SentencePieceModel:
     model = SentencePieceModel()
-    for number, value in _fields(content):
+    for number, value in read_fields(content):
         if number == 1:
-            model.pieces.append(_read_piece(_as_bytes(value)))
+            model.pieces.append(_read_piece(as_bytes(value)))
         elif number == 2:
-            _read_trainer(_as_bytes(value), model)
+            _read_trainer(as_bytes(value), model)
         elif number == 3:
-            _read_normalizer(_as_bytes(value), model)
+            _read_normalizer(as_bytes(value), model)
     return model
 
 
 def _read_piece(content: bytes) -> tuple[str, float, int]:
     text, score, kind = "", 0.0, NORMAL
-    for number, value in _fields(content):
+    for number, value in read_fields(content):
         if number == 1:
-            text = _as_bytes(value).decode("utf-8")
+            text = as_bytes(value).decode("utf-8")
         elif number == 2:
-            (score,) = struct.unpack("<f", _as_bytes(value))
+            (score,) = struct.unpack("<f", as_bytes(value))
         elif number == 3:
-            kind = _as_int(value)
+            kind = as_int(value)
     return text, score, kind
 
 
 def _read_trainer(content: bytes, model: SentencePieceModel) -> None:
-    for number, value in _fields(content):
+    for number, value in read_fields(content):
         if number == 3:
-            model.algorithm = _as_int(value)
+            model.algorithm = as_int(value)
         elif number == 24:
             model.space_as_suffix = bool(value)
         elif number == 35:
             model.byte_fallback = bool(value)
         elif number == 40:
-            model.unknown_id = _as_int(value)
+            model.unknown_id = as_int(value)
         elif number == 45:
-            model.unknown_piece = _as_bytes(value).decode("utf-8")
+            model.unknown_piece = as_bytes(value).decode("utf-8")
 
 
 def _read_normalizer(content: bytes, model: SentencePieceModel) -> None:
-    for number, value in _fields(content):
+    for number, value in read_fields(content):
         if number == 2:
-            model.character_map = _as_bytes(value)
+            model.character_map = as_bytes(value)
         elif number == 3:
             model.leading_space = bool(value)
         elif number == 4:
             model.join_spaces = bool(value)
-
-
-def _fields(content: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of one message: its number and an integer or raw bytes, as the wire type says."""
-    position = 0
-    while position < len(content):
-        key, position = _varint(content, position)
-        wire = key & 7
-        if wire == 0:
-            value, position = _varint(content, position)
-            yield key >> 3, value
-            continue
-        if wire == 2:
-            size, position = _varint(content, position)
-        elif wire in (1, 5):
-            size = 8 if wire == 1 else 4
-        else:
-            raise ValueError(f"field of unknown kind {wire} at byte {position}")
-        if position + size > len(content):
-            raise ValueError("it ends in the middle of a field")
-        yield key >> 3, content[position : position + size]
-        position += size
-
-
-def _varint(content: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        if position >= len(content) or shift > 63:
-            raise ValueError("it ends in the middle of a number")
-        byte = content[position]
-        value |= (byte & 127) << shift
-        position, shift = position + 1, shift + 7
-        if byte < 128:
-            return value, position
-
-
-def _as_bytes(value: int | bytes) -> bytes:
-    if isinstance(value, int):
-        raise ValueError("a number stands where text should")
-    return value
-
-
-def _as_int(value: int | bytes) -> int:
-    if not isinstance(value, int):
-        raise ValueError("text stands where a number should")
-    return value
