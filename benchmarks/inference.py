@@ -25,7 +25,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 SHAPES = {"minilm": (6, 384, 12, 1536), "base": (12, 768, 12, 3072)}
 CONTESTANTS = ("bertsmith", "transformers", "transformers-sorted", "sentence-transformers", "onnx", "ceiling")
-SHORT = "The river rose so fast that nobody in the village had time to move."  # 16 tokens with [CLS] and [SEP]
+SHORT = "The river rose so fast that nobody in the village had time to move"  # 16 tokens with [CLS] and [SEP]
 
 Run = Callable[[list[str]], object]
 

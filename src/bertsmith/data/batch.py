@@ -51,19 +51,18 @@ class Batch:
     @cached_property
     def bounds(self) -> Tensor:
         """Where each row begins and the last one ends, (rows + 1,) int32, as variable-length kernels take it."""
-        bounds = torch.zeros(len(self.lengths) + 1, dtype=torch.int32)
-        bounds[1:] = torch.tensor(self.lengths).cumsum(0)
-        return bounds.to(self.ids.device)
+        bounds = np.cumsum((0, *self.lengths), dtype=np.int32)
+        return torch.from_numpy(bounds).to(self.ids.device)
 
     @property
     def firsts(self) -> Tensor:
         """The index of each row's first token."""
         return self.bounds[:-1].long()
 
-    @property
+    @cached_property
     def counts(self) -> Tensor:
         """(rows, 1): how many tokens each row has."""
-        return self.bounds.diff().long()[:, None]
+        return torch.tensor(self.lengths, device=self.ids.device)[:, None]
 
     @cached_property
     def mask(self) -> Tensor:

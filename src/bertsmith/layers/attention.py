@@ -36,11 +36,13 @@ def attend(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int = 0) -> Te
         return _attend_varlen(q, k, v, batch, window)
     if q.is_cuda and len(batch.groups) > 1:
         return _attend_padded(q, k, v, batch, window)
+    if len(batch.groups) == 1:
+        return _attend_group(q, k, v, len(batch.lengths), window)
     mixed = []
     for start, rows, length in batch.groups:
         here = slice(start, start + rows * length)
         mixed.append(_attend_group(q[here], k[here], v[here], rows, window))
-    return mixed[0] if len(mixed) == 1 else torch.cat(mixed)
+    return torch.cat(mixed)
 
 
 def _has_varlen(q: Tensor) -> bool:

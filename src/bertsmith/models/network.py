@@ -19,6 +19,8 @@ class Network(nn.Module):
         self.config = config
         self.embed = Embedding(config)
         self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.distinct))
+        # A plain list beside the registered one: looking a block up there costs as much as a small layer.
+        self.order = [self.blocks[layer * config.distinct // config.depth] for layer in range(config.depth)]
         self.final_norm = norm(config) if config.pre_norm else None
         self.heads = nn.ModuleDict({name: Head(config, shape) for name, shape in heads.items()})
         self.names = [name for name, _ in self.named_parameters()]  # kept: packed matrices are parameters no longer
@@ -34,10 +36,9 @@ class Network(nn.Module):
         """The hidden states after the embedding and after each layer in turn, (tokens, width) each."""
         x = self.embed(batch)
         near, far = self._turns(batch)
-        for layer in range(self.config.depth):
+        for layer, block in enumerate(self.order):
             yield x
-            block = self.blocks[layer * self.config.distinct // self.config.depth]
-            x = block(x, batch, near if self.config.is_local(layer) else far)
+            x = block(x, batch, near if near is not far and self.config.is_local(layer) else far)
         yield x if self.final_norm is None else self.final_norm(x)
 
     def score(self, hidden: Tensor, batch: Batch, head: str, at: Tensor | None = None) -> Tensor:
