@@ -61,7 +61,7 @@ def results() -> str:
             ]
             for row in found["rows"]
         ]
-        head = ["shape", "", f"{found['texts']:,} texts", "× ours", "one 16-token text", "peak memory"]
+        head = ["shape", "", f"{found['texts']:,} texts", "× ours", "one short text", "peak memory"]
         parts.append(f"{found['about']}: `{found['command']}` ({found['date']})\n\n{table(head, rows)}")
     return "\n\n".join(parts)
 
