@@ -19,12 +19,14 @@ class Attention(nn.Module):
         self.out = Linear(config.width, config.width, config.bias)
 
     def forward(self, x: Tensor, batch: Batch, turns: Turns | None, add: Tensor) -> Tensor:
-        qkv = self.qkv(x).view(len(x), 3, self.heads, -1)  # (tokens, 3, heads, size)
+        tokens, filler = len(batch.ids), len(x) - len(batch.ids)  # x may end in rows that are no tokens
+        qkv = self.qkv(x)[:tokens].view(tokens, 3, self.heads, -1)  # (tokens, 3, heads, size)
         q, k, v = qkv.unbind(1)
         if turns is not None:
             q, k = turn(q, turns), turn(k, turns)
         mixed = attend(q, k, v, batch, self.window)  # (tokens, heads, size)
-        return self.out(mixed.reshape(len(x), -1), add=add)
+        mixed = mixed.reshape(tokens, -1)
+        return self.out(F.pad(mixed, (0, 0, 0, filler)) if filler else mixed, add=add)
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int = 0) -> Tensor:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from bertsmith.data.batch import Batch
 from bertsmith.layers.block import Block, norm
@@ -23,6 +24,7 @@ class Network(nn.Module):
         self.order = [self.blocks[layer * config.distinct // config.depth] for layer in range(config.depth)]
         self.final_norm = norm(config) if config.pre_norm else None
         self.heads = nn.ModuleDict({name: Head(config, shape) for name, shape in heads.items()})
+        self.packed = False
         self.names = [name for name, _ in self.named_parameters()]  # kept: packed matrices are parameters no longer
         self.parameter_count = sum(p.numel() for p in self.parameters())
 
@@ -35,11 +37,14 @@ class Network(nn.Module):
     def states(self, batch: Batch) -> Iterator[Tensor]:
         """The hidden states after the embedding and after each layer in turn, (tokens, width) each."""
         x = self.embed(batch)
+        tokens = len(x)
+        if self.packed:  # oneDNN keeps a kernel for each number of rows it meets: round it, or memory climbs for hours
+            x = F.pad(x, (0, 0, 0, -tokens % (8 if tokens <= 64 else 16)))
         near, far = self._turns(batch)
         for layer, block in enumerate(self.order):
-            yield x
+            yield x[:tokens]
             x = block(x, batch, near if near is not far and self.config.is_local(layer) else far)
-        yield x if self.final_norm is None else self.final_norm(x)
+        yield x[:tokens] if self.final_norm is None else self.final_norm(x[:tokens])
 
     def score(self, hidden: Tensor, batch: Batch, head: str, at: Tensor | None = None) -> Tensor:
         """A head's scores for each token or row; `at` asks for some tokens only."""
@@ -62,6 +67,7 @@ class Network(nn.Module):
             for module in self.modules():
                 if isinstance(module, Linear) and module.packed is None:
                     module.pack()
+            self.packed = True
 
     def tensor(self, name: str) -> Tensor:
         """One parameter by name, packed or not."""
