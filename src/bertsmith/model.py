@@ -54,7 +54,7 @@ def load(
     Without a source: the one that the environment variable BERTSMITH_MODEL names, else the demo package's.
     `device` is auto, cpu, cuda or mps; `batch_tokens` the most tokens in a batch; `threads` those of the CPU.
     """
-    folder = locate(source or find_default(), download=download, revision=revision)
+    folder = locate(find_default() if source is None else source, download=download, revision=revision)
     place = _find_device(device)
     if dtype not in DTYPES:
         raise BertsmithError(f"dtype={dtype!r} is not a choice; use one of {', '.join(DTYPES)}.")

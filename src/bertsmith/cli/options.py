@@ -49,7 +49,7 @@ class ModelOptions:
 
         logging.getLogger("bertsmith.cuts").disabled = True  # `output.Cuts` says it once, for all chunks together
         return bertsmith.load(
-            self.model,
+            self.model or None,
             device=self.device,
             dtype=self.dtype,
             download=self.download,

@@ -14,14 +14,16 @@ class VectorFile:
     """Rows go into a file beside `path`, which takes its name once all are written."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path = path = path.resolve()  # a link stays one, its target is written
         self.count = 0
         self.width = 0
+        if path.is_dir():
+            raise BertsmithError(f"cannot write {path}: it is a folder.")
+        if path.exists() and not path.is_file():  # the rename would take the place of a device
+            raise BertsmithError(f"cannot write {path}: it is not an ordinary file; give a FILE.npy.")
         self._aside = path.with_name(f".{path.name}.{os.getpid()}.part")
 
     def __enter__(self) -> Self:
-        if self.path.is_dir():
-            raise BertsmithError(f"cannot write {self.path}: it is a folder.")
         try:
             self._file = self._aside.open("wb")
             self._write_header()
