@@ -65,9 +65,24 @@ class Batch:
         return torch.tensor(self.lengths, device=self.ids.device)[:, None]
 
     @cached_property
+    def longest(self) -> int:
+        return max(self.lengths)
+
+    @cached_property
     def mask(self) -> Tensor:
         """(rows, longest): which places of the padded form hold a token."""
-        return torch.arange(max(self.lengths), device=self.ids.device) < self.counts
+        return torch.arange(self.longest, device=self.ids.device) < self.counts
+
+    @cached_property
+    def owners(self) -> Tensor:
+        """(tokens,): the number of the row that each token stands in."""
+        rows = np.repeat(np.arange(len(self.lengths)), self.lengths)
+        return torch.from_numpy(rows).to(self.ids.device)
+
+    def pad(self, x: Tensor, value: float) -> Tensor:
+        """Per-token values (tokens, …) as (rows, longest, …), `value` where a row has no token."""
+        room = x.new_full((len(self.lengths), self.longest, *x.shape[1:]), value)
+        return room.index_put((self.owners, self.positions), x)
 
     def reduce(self, x: Tensor, how: Literal["sum", "max"]) -> Tensor:
         """Each row's sum or maximum of (tokens, width) values, (rows, width)."""

@@ -57,7 +57,7 @@ def _has_varlen(q: Tensor) -> bool:
 def _attend_varlen(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int) -> Tensor:
     from torch.nn.attention.varlen import varlen_attn  # here: it imports the compiler, a second that CPUs need not pay
 
-    longest = max(batch.lengths)
+    longest = batch.longest
     sides = (window, window) if window else (-1, -1)
     bounds = batch.bounds
     mixed = varlen_attn(q, k, v, bounds, bounds, longest, longest, window_size=sides)

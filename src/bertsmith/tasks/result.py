@@ -14,6 +14,8 @@ class Result:
     answers: list[Any]
     truncated: int = 0  # tokens of the input that the model did not see
     joint: list[dict[str, Any]] | None = None  # several masks: the best fillings of all of them together
+    tags: list[str] | None = None  # tagging: the tag of each word
+    no_answer: float | None = None  # questions: the probability that the text holds no answer
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.answers)
@@ -25,8 +27,9 @@ class Result:
         return len(self.answers)
 
     def as_dict(self) -> dict[str, Any]:
-        joint = {} if self.joint is None else {"joint": self.joint}
-        return {"answers": self.answers, "truncated": self.truncated, **joint}
+        special = {"joint": self.joint, "tags": self.tags, "no_answer": self.no_answer}
+        given = {key: value for key, value in special.items() if value is not None}
+        return {"answers": self.answers, "truncated": self.truncated, **given}
 
 
 class Vectors(np.ndarray):

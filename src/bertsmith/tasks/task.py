@@ -1,12 +1,13 @@
 """What a user asks: how a request becomes rows for the encoder, and its scores become an answer.
 
-A task is the same object for predicting, and later for training and scoring. Most ask the network once (`rows`,
-`scores`, `answer`); one that must look at its own scores and ask again overrides `talk`.
+Most tasks ask the network once (`rows`, `scores`, `answer`); one that must look at its own scores and ask again
+overrides `talk`. A task with a head that people train is a `TrainedTask` (trained.py).
 """
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from itertools import accumulate
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -29,11 +30,13 @@ class Row:
     segments: Sequence[int]
     at: Sequence[int] = ()
     dropped: int = 0
+    gold: Any = None  # what the scores should say, where it is known: a label's number, one for each of `at`, …
 
 
 class Task(Generic[Example, Answer]):
     name = ""
     head: str | None = None  # of the network; None: the hidden states serve
+    per_token = False  # whether the head's scores of all tokens are wanted, not one for the row or those of `Row.at`
 
     def __init__(self, tokenizer: Tokenizer, limit: int, truncate: str) -> None:
         self.tokenizer = tokenizer
@@ -46,13 +49,18 @@ class Task(Generic[Example, Answer]):
         """The rows that each example becomes: one, or several windows."""
         raise NotImplementedError
 
+    def read(self, network: Network, batch: Batch, at: Tensor | None) -> Tensor:
+        """The head's scores, flat and on the device: for each token in `at`, or for each token or row of the batch."""
+        assert self.head is not None
+        return network.score(network(batch), batch, self.head, at)
+
     def scores(self, network: Network, batch: Batch, rows: Sequence[Row]) -> list[Tensor]:
         """What the network says to each row: its head at the wanted tokens."""
-        assert self.head is not None
-        at = [start + i for start, row in zip(batch.firsts.tolist(), rows, strict=True) for i in row.at]
-        hidden = network(batch)
-        found = network.score(hidden, batch, self.head, torch.tensor(at, device=hidden.device) if at else None)
-        return list(found.float().cpu().split([len(row.at) or 1 for row in rows]))
+        starts = accumulate(batch.lengths, initial=0)
+        at = [start + i for start, row in zip(starts, rows, strict=False) for i in row.at]
+        found = self.read(network, batch, torch.tensor(at, device=batch.ids.device) if at else None)
+        sizes = batch.lengths if self.per_token else [len(row.at) or 1 for row in rows]
+        return list(found.float().cpu().split(list(sizes)))
 
     def answer(self, example: Example, rows: Sequence[Row], scores: Sequence[Tensor]) -> Answer:
         raise NotImplementedError
