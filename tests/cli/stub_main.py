@@ -48,8 +48,8 @@ class Model:
         return Result([answers] * masks, 0, joint) if masks > 1 else Result(answers, cut(text, truncate))
 
     def follows(self, first, second, *, truncate="head"):
-        if truncate == "windows":
-            raise BertsmithError("truncate='windows' has no meaning for follows.")
+        if self.source == "headless":
+            raise BertsmithError("there is no head.")
         return [
             Result(
                 [{"label": "follows", "score": 0.75}, {"label": "random", "score": 0.25}], cut(a + " " + b, truncate)

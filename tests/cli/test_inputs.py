@@ -48,6 +48,36 @@ def test_a_word_of_the_command_that_is_not_utf8_is_refused(run):
 
 
 @pytest.mark.parametrize(
+    "words, where",
+    [
+        (["tokenize", "a", "--pair", "b\udce9d"], "--pair"),
+        (["fill", "[MASK]", "--targets", "good,b\udce9d"], "--targets"),
+        (["embed", "a", "--prompt", "b\ud800d"], "--prompt"),
+        (["follows", "a", "b\udce9d"], "text B"),
+    ],
+)
+def test_an_option_that_is_not_utf8_is_refused(run, words, where):
+    ran = run(*words)
+    assert (ran.status, ran.out, ran.err) == (1, "", f"error: {where}: not valid UTF-8.\n")
+
+
+@pytest.mark.parametrize("targets", ["a,,b", "", "a,", " ,a"])
+def test_empty_targets_are_a_mistake_in_the_command(run, targets):
+    ran = run("fill", "[MASK]", "--targets", targets)
+    assert ran.status == 2 and f"--targets {targets!r} has an empty word" in ran.err
+
+
+@pytest.mark.parametrize(
+    "verb, line, others",
+    [("embed", "w " * 11, "|windows"), ("fill", "[MASK] " + "w " * 10, ""), ("follows", "\tw" + " w" * 10, "")],
+)
+def test_only_policies_that_the_verb_has_are_offered(run, verb, line, others):
+    ran = run(verb, "-", stdin=line.encode())
+    assert "--truncate error|" in ran.err and f"tail|head+tail{others} to change)" in ran.err
+    assert ("windows" in run(verb, "--help").out) == (verb != "follows")
+
+
+@pytest.mark.parametrize(
     "bad, sentence", [("", "empty, where a text with a mask is needed."), ("x", "there is no [MASK] in the text.")]
 )
 def test_fill_names_the_line_at_fault_and_answers_those_before(run, bad, sentence):
@@ -75,8 +105,7 @@ def test_cutting_can_be_refused(run):
 
 
 def test_a_fault_of_no_input_names_none(run):
-    ran = run("follows", "-", "--truncate", "windows", stdin=b"a\tb\n")
-    assert ran.err == "error: truncate='windows' has no meaning for follows.\n"
+    assert run("follows", "-", stdin=b"a\tb\n", model="headless").err == "error: there is no head.\n"
 
 
 @given(st.lists(st.booleans(), max_size=40), st.integers(1, 50))

@@ -1,6 +1,8 @@
 """The command as a process: exit status, pipes, signals, and what it imports."""
 
+import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -25,7 +27,8 @@ VERBS = ("fill", "follows", "embed", "tokenize", "info", "models")
         (["follows", "-", "b"], 2, "give two texts"),
         (["embde", "a"], 2, "Did you mean 'embed'?"),
         (["info", "--model", "missing"], 1, "error: there is no folder 'missing'.\n"),
-        (["follows", "a", "b", "--truncate", "windows"], 1, "error: truncate='windows' has no meaning for follows.\n"),
+        (["follows", "a", "b", "--truncate", "windows"], 2, "'error', 'head', 'tail', 'head+tail'."),
+        (["info", "here", "--model", "there"], 2, "not both ('here' and 'there')"),
         (["embed", "nan"], 1, "error: the model gave a score that is not a number"),
         (["info", "--model", "interrupt"], 130, ""),
     ],
@@ -68,6 +71,71 @@ def test_answers_stream_while_the_input_goes_on(start):
     process.stdin.write(b"x\n" * 4096)
     process.stdin.flush()
     assert process.stdout.readline().startswith(b'{"input": "x"')
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot wait for a pipe")
+def test_a_slow_writer_gets_each_answer_at_once(start):
+    process = start("embed", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    for written, text in ((b"a\nb", b"a"), (b"c\n", b"bc"), (b"\nd", b"")):  # the end of a line may come later
+        process.stdin.write(written)
+        assert select.select([process.stdout], [], [], 60)[0], "no answer while the input is open"
+        assert process.stdout.readline().startswith(b'{"input": "%s"' % text)
+    process.stdin.close()
+    assert process.stdout.readline().startswith(b'{"input": "d"')
+    assert process.wait(timeout=60) == 0
+
+
+CLOSED = [
+    ('exec "$@" <&-', ["embed", "-"], "error: standard input is closed, and - reads from it.\n"),
+    ('exec "$@" <&-', ["embed", "a"], ""),
+    ('exec "$@" >&-', ["embed", "a"], "error: standard output is closed, so there is no place for the answers.\n"),
+    ('exec "$@" >&-', ["models"], "error: standard output is closed, so there is no place for the answers.\n"),
+]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX shell")
+@pytest.mark.parametrize("shell, words, said", CLOSED)
+def test_closed_streams_are_one_sentence(start, shell, words, said):
+    process = start(*words, shell=shell, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert process.stderr.read().decode() == said
+    assert process.wait(timeout=60) == (1 if said else 0)
+
+
+def test_an_input_that_cannot_be_read_is_one_sentence(start, tmp_path):
+    with open(tmp_path / "written", "wb") as file:
+        process = start("follows", "-", stdin=file, stderr=subprocess.PIPE)
+    assert process.stderr.read() == b"error: cannot read standard input: Bad file descriptor.\n"
+    assert process.wait(timeout=60) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX shell")
+def test_a_file_of_vectors_needs_no_standard_output(start, tmp_path):
+    process = start("embed", "a", "--out", str(tmp_path / "a.npy"), shell='exec "$@" >&-', stderr=subprocess.PIPE)
+    assert process.stderr.read().startswith(b"wrote 1 vectors")
+    assert process.wait(timeout=60) == 0
+
+
+@pytest.mark.parametrize(
+    "words, there",
+    [
+        (["embed", "Grüße", "--prompt", "für: "], {"input": "Grüße", "vector": [10.0, 1.0, 0.5, 1.0]}),
+        (["tokenize", "ä", "--pair", "ö"], {"input": "ä", "pair": "ö", "pieces": ["[CLS]", "ä", "ö"]}),
+        (["fill", "[MASK]", "--targets", "ü", "--top-k", "1"], {"input": "[MASK]"}),
+        (["follows", "ä", "ö"], {"input": "ä", "pair": "ö"}),
+        (["info", "--model", "Füße"], {"source": "F\udcc3\udcbc\udcc3\udc9fe"}),
+        (["info", "--model", b"\xff"], {"source": "\udcff"}),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_the_locale_changes_nothing(start, words, there):
+    if sys.platform == "win32" and isinstance(words[-1], bytes):
+        pytest.skip("arguments are text there")
+    plain = os.environ | {"PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
+    process = start(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=plain)
+    out, err = process.communicate()
+    assert (process.returncode, err) == (0, b"")
+    record = json.loads(out)
+    assert {key: record[key] for key in there} == there
 
 
 def test_a_reader_that_leaves_is_no_error(start):

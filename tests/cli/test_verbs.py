@@ -88,10 +88,18 @@ def test_a_failed_embed_leaves_the_old_file(run, tmp_path):
     assert out.read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 1
 
 
-@pytest.mark.parametrize("place", ["missing/vectors.npy", ""])
+@pytest.mark.parametrize("place", ["missing/vectors.npy", "", "circle", "x" * 5000, "file/vectors.npy"])
 def test_a_place_that_cannot_be_written_is_said(run, tmp_path, place):
+    (tmp_path / "circle").symlink_to("circle")
+    (tmp_path / "file").touch()
     ran = run("embed", "a", "--out", str(tmp_path / place))
-    assert ran.status == 1 and ran.err.startswith("error: cannot write")
+    assert ran.status == 1 and ran.err.startswith("error: cannot write") and ran.err.count("\n") == 1
+
+
+def test_an_empty_place_for_vectors_is_refused(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = run("embed", "a", "--out", "")
+    assert (ran.status, ran.err) == (1, f"error: cannot write {tmp_path}: it is a folder; give a FILE.npy.\n")
 
 
 def test_tokenize_prints_the_columns(run):
@@ -139,6 +147,13 @@ def test_the_demo_model_is_the_default(run, demo_model, monkeypatch):
     assert facts["folder"] == str(demo_model)
 
 
+def test_an_empty_name_is_no_model(run, monkeypatch):
+    monkeypatch.setattr(bertsmith, "load", bertsmith.model.load)
+    for words in (["info", "--model", ""], ["info", ""], ["embed", "a", "--model", ""]):
+        ran = run(*words, model="")
+        assert ran.status == 1 and ran.out == "" and ran.err.startswith("error: the model's name is empty")
+
+
 def test_info_takes_a_folder(run):
     (facts,) = run("info", "here", model="").records
     assert facts["source"] == "here"
@@ -161,7 +176,26 @@ def test_a_terminal_gets_tables(run, monkeypatch):
     assert "+0.5000" in run("embed", "a b").out
     assert "2002" in run("tokenize", "ab").out
     assert "1,234,567" in run("info").out
-    assert "109,482,240" in run("models").out
+    assert "109.5M" in run("models").out
+
+
+@pytest.mark.usefixtures("terminal")
+def test_models_fit_into_80_columns(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    header, *lines = run("models").out.splitlines()
+    rows = bertsmith.models_table()
+    assert header.split() == [key for key in rows[0] if key != "family"]
+    assert [line.split()[0] for line in lines] == [row["preset"] for row in rows]
+    assert lines[0].split()[1:] == ["2", "128", "2", "512", "30,522", "512", "4.4M"]
+
+
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize("words", [["tokenize"], ["embed"], ["follows", "b"], ["fill"]])
+def test_control_characters_do_not_reach_a_terminal(run, words):
+    verb, *others = words
+    out = run(verb, "[MASK]\x1b[31mred\x07\x9b\r\x7f \x1b]0;title\x07", *others).out
+    assert r"\x1b[31mred\x07\x9b\r\x7f" in out
+    assert not set(out) & {chr(code) for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) != "\n"}
 
 
 @pytest.mark.usefixtures("terminal")

@@ -7,7 +7,9 @@ import pytest
 import torch
 from tasks.made import CLOSE, Both
 
-from bertsmith.tasks.fill import Fill
+from bertsmith.tasks import fill
+from bertsmith.tasks.fill import Fill, keep_wanted
+from bertsmith.tasks.predicting import Predictor
 
 
 def try_all(both: Both, text: str) -> dict[tuple[int, ...], float]:
@@ -58,11 +60,14 @@ def test_one_answer_is_searched_as_widely(bert_30):
     first, sure = flat.clone(), flat.clone()
     first[0, cat], first[0, dog], sure[0, ing] = 8.0, 8.1, 20.0
     talk = Fill(tokenizer, 64, "windows", top_k=1).talk("[MASK] [MASK]", [])
-    next(talk)
-    rows = talk.send([first, flat])
+
+    def keep(scores, rows):
+        return keep_wanted(torch.cat(scores).log_softmax(dim=-1), rows)
+
+    rows = talk.send(keep([first, flat], next(talk)))
     assert len(rows) == 10
     with pytest.raises(StopIteration) as done:
-        talk.send([sure if cat in row.ids else flat for row in rows])
+        talk.send(keep([sure if cat in row.ids else flat for row in rows], rows))
     assert [answer["tokens"] for answer in done.value.value.joint] == [[cat, ing]]
 
 
@@ -85,3 +90,36 @@ def test_one_mask_has_no_joint(bert_30):
     result = bert_30.ours.fill("the [MASK]")
     assert result.joint is None
     assert "joint" not in result.as_dict()
+
+
+@pytest.mark.parametrize("targets", [None, ["the", "playing"]])
+def test_no_row_keeps_its_vocabulary(bert_released, monkeypatch, targets):
+    """4,096 lines with two masks had 8 GB of probabilities in memory."""
+    run, sizes = Predictor.run, []
+
+    def weigh(self, task, rows):
+        found = run(self, task, rows)
+        sizes.extend(score.untyped_storage().nbytes() / 8 / len(rows) for score in found)
+        return found
+
+    monkeypatch.setattr(Predictor, "run", weigh)
+    bert_released.ours.fill(["[MASK] is [MASK].", "the [MASK]"], top_k=3, targets=targets)
+    assert 0 < max(sizes) <= 2 * 10  # chance and id of ten beams
+
+
+def test_a_wide_search_asks_in_blocks(bert_30, monkeypatch):
+    """What is in memory is bounded for any `top_k`, and the answers are the same."""
+    text, width = "the [MASK] [MASK] is [MASK]", 50
+    whole = bert_30.ours.fill(text, top_k=width).joint
+    run, counts = Predictor.run, []
+
+    def count(self, task, rows):
+        counts.append(len(rows))
+        return run(self, task, rows)
+
+    monkeypatch.setattr(Predictor, "run", count)
+    monkeypatch.setattr(fill, "KEPT", 7 * width)
+    blocks = bert_30.ours.fill(text, top_k=width).joint
+    assert max(counts) == 7 and len(counts) > 10
+    assert [answer["tokens"] for answer in blocks] == [answer["tokens"] for answer in whole]
+    assert [answer["score"] for answer in blocks] == pytest.approx([answer["score"] for answer in whole], rel=1e-5)

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import transformers
 from tasks.made import CLOSE, Both
@@ -161,13 +162,17 @@ def test_long_target_in_a_full_row(bert):
     assert 0 < answer["score"] < 1
 
 
-@pytest.mark.parametrize("targets", [[], [5], [None]])
+@pytest.mark.parametrize("targets", [[], [5], [None], 5, b"dog", [["dog"]], np.array("dog")])
 def test_wrong_targets(bert, targets):
     with pytest.raises(BertsmithError, match="target"):
         bert.ours.fill("it is [MASK]", targets=targets)
 
 
-@pytest.mark.parametrize("top_k", [0, -1, 2.5, "3"])
+def test_counts_may_come_from_numpy(bert):
+    assert bert.ours.fill("it is [MASK]", top_k=np.int64(3)).answers == bert.ours.fill("it is [MASK]", top_k=3).answers
+
+
+@pytest.mark.parametrize("top_k", [0, -1, 2.5, "3", None, True, np.int32(0), np.float32(2), [2]])
 def test_wrong_top_k(bert, top_k):
     with pytest.raises(BertsmithError, match="top_k is"):
         bert.ours.fill("it is [MASK]", top_k=top_k)

@@ -18,7 +18,16 @@ def states(both: Both, text: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("layers", "chosen"), [(None, 3), ("all", slice(None)), ([-1], [3]), ([0, 2], [0, 2]), ([2, 0, -2], [2, 0, 2])]
+    ("layers", "chosen"),
+    [
+        (None, 3),
+        ("all", slice(None)),
+        ([-1], [3]),
+        ([0, 2], [0, 2]),
+        ([2, 0, -2], [2, 0, 2]),
+        (np.array([0, 2]), [0, 2]),
+    ],
+    ids=str,
 )
 @pytest.mark.parametrize("model", ["bert", "roberta"])
 def test_same_as_the_reference(request, model, layers, chosen):
@@ -42,7 +51,7 @@ def test_layer_that_is_not_there(bert, layers):
         bert.ours.hidden("it is", layers=layers)
 
 
-@pytest.mark.parametrize("layers", ["last", 2, [1.5], [], ["1"]])
+@pytest.mark.parametrize("layers", ["last", 2, [1.5], [], ["1"], [True], np.array(1), np.array([0.5]), object()])
 def test_layers_that_are_no_list_of_numbers(bert, layers):
     with pytest.raises(BertsmithError, match="layers="):
         bert.ours.hidden("it is", layers=layers)

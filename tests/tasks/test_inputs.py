@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import torch
 from tasks.made import CLOSE
 
 from bertsmith.errors import BertsmithError
+from bertsmith.models.network import Network
 
 ODD = ["", "   ", "\n\t", "\x00\x01\x7f", "\ud800 dog \udfff", "\u200b\u00ad", "é" * 50, "🦊 fox", "\r\n", "\ufeffdog"]
 JOBS = ["fill", "embed", "hidden"]
@@ -75,12 +77,26 @@ def test_any_iterable_of_texts(bert, job, kind):
 
 
 @pytest.mark.parametrize("job", JOBS)
-@pytest.mark.parametrize(("given", "name"), [(5, "int"), (None, "NoneType"), (b"dog", "bytes"), (2.5, "float")])
+@pytest.mark.parametrize(
+    ("given", "name"), [(5, "int"), (None, "NoneType"), (b"dog", "bytes"), (2.5, "float"), (np.array("dog"), "ndarray")]
+)
 def test_not_a_text(bert, job, given, name):
     with pytest.raises(BertsmithError, match=rf"give a text or a list of texts, not {name}\.$"):
         getattr(bert.ours, job)(given)
     with pytest.raises(BertsmithError, match=rf"text 2 must be a string, not {name}\.$"):
         getattr(bert.ours, job)(["[MASK]", given])
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@pytest.mark.parametrize("job", ["embed", "hidden", "fill", "targets", "follows"])
+def test_what_is_not_a_number_is_no_answer(bert_pairs, monkeypatch, job, bad):
+    model = bert_pairs.ours
+    jobs = {"follows": lambda: model.follows("a", "b"), "targets": lambda: model.fill("[MASK]", targets=["dog"])}
+    ask = jobs.get(job) or (lambda: getattr(model, job)("it is [MASK]"))
+    ask()
+    monkeypatch.setattr(Network, "states", lambda self, batch: iter([torch.full((len(batch.ids), 48), bad)]))
+    with pytest.raises(BertsmithError, match="a score that is not a number"):
+        ask()
 
 
 def test_not_a_pair(bert_pairs):

@@ -1,6 +1,5 @@
 """Damaged and hostile folders through the command line: one line that begins with `error:`, and no code run."""
 
-import io
 import json
 import os
 import pickle
@@ -8,15 +7,13 @@ import shutil
 import struct
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import torch
+from cli.running import Ran, run_here
 from oracle import make_reference
 from safetensors.torch import load_file, save_file
-
-from bertsmith.cli import main
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *(f"##{c}" for c in LETTERS)]
@@ -27,27 +24,10 @@ MODULES = [
 ]
 
 
-@dataclass
-class Ran:
-    status: int
-    out: str
-    err: str
-
-
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """Runs `bertsmith *words` in this process."""
-
-    def run_words(*words: object, stdin: bytes = b"") -> Ran:
-        monkeypatch.setattr(sys, "argv", ["bertsmith", *map(str, words)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        return Ran(ended.value.code or 0, captured.out, captured.err)
-
-    return run_words
+    return lambda *words, stdin=b"": run_here(monkeypatch, capsys, words, stdin)
 
 
 @pytest.fixture
@@ -348,10 +328,13 @@ def test_an_odd_list_of_shards(index: object, refused, folder: Path):
     refused(folder)
 
 
-def test_weights_that_are_not_numbers(refused, folder: Path):
+def test_weights_that_are_not_numbers(refused, run, folder: Path, tmp_path: Path):
     tensors = load_file(folder / "model.safetensors")
     save_file({name: torch.full_like(t, float("nan")) for name, t in tensors.items()}, folder / "model.safetensors")
     assert "not a number" in refused(folder)
+    for words in (["embed", "a cab", "--out", tmp_path / "vectors.npy"], ["fill", "a [MASK]"]):
+        assert "not a number" in sentence(run(*words, "--model", folder))
+    assert not (tmp_path / "vectors.npy").exists()
 
 
 # Sentence-transformers files.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertsmith.cli.inputs import Input, ask, read_texts
+from bertsmith.cli.inputs import Input, ask, decode_option, read_texts
 from bertsmith.cli.options import ModelOptions, Texts, Truncate
 from bertsmith.cli.output import Cuts, wants_json, write_json, write_note, write_table
 
@@ -41,9 +41,10 @@ def embed(
     """
     from bertsmith.cli.vectors import VectorFile
 
-    chunks = read_texts(texts)
+    chunks, prompt = read_texts(texts), decode_option(prompt, "--prompt")
+    as_json = out is None and wants_json(options.as_json)
     with VectorFile(out) if out else nullcontext() as file:  # opened first: a wrong path must not cost a long run
-        model, cuts, as_json = options.load(), Cuts(truncate), wants_json(options.as_json)
+        model, cuts = options.load(), Cuts(truncate)
 
         def question(chunk: list[Input]) -> Iterator[tuple["ndarray[Any, Any]", int]]:
             texts = [given.text for given in chunk]

@@ -5,10 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
-from bertsmith.cli.inputs import Input, ask, read_texts
+from bertsmith.cli.inputs import CHUNK, Input, ask, decode, read_texts
 from bertsmith.cli.options import ModelOptions, Texts, Truncate
 from bertsmith.cli.output import Cuts, Rows, pick, wants_json, write_json, write_table
 from bertsmith.errors import BertsmithError
+
+ANSWERS = 200_000  # in memory at once, about half a kilobyte each
 
 
 def fill(
@@ -27,9 +29,10 @@ def fill(
     Example:
       bertsmith fill "Paris is the [MASK] of France." --model google-bert/bert-base-uncased --download
     """
-    chunks = read_texts(texts)
-    words = [word.strip() for word in targets.split(",")] if targets is not None else None
-    model, cuts, as_json = options.load(), Cuts(truncate), wants_json(options.as_json)
+    chunks = read_texts(texts, size=max(min(CHUNK, ANSWERS // top_k), 1))
+    words = None if targets is None else split_targets(decode(targets, "--targets"))
+    cuts, as_json = Cuts(truncate), wants_json(options.as_json)
+    model = options.load()
 
     def question(chunk: list[Input]) -> Sequence[Any]:
         if any(not given.text.strip() for given in chunk):
@@ -44,6 +47,14 @@ def fill(
             for title, rows in list_tables(given.text, result):
                 write_table(title, rows)
     cuts.report()
+
+
+def split_targets(targets: str) -> list[str]:
+    """The words between the commas."""
+    words = [word.strip() for word in targets.split(",")]
+    if not all(words):
+        raise typer.BadParameter(f"--targets {targets!r} has an empty word; write words with single commas between.")
+    return words
 
 
 def list_tables(text: str, result: Any) -> Iterator[tuple[str, Rows]]:

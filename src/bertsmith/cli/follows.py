@@ -1,12 +1,12 @@
 """`bertsmith follows`: does the second text follow the first."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
 from bertsmith.cli.inputs import Input, ask, read_pairs
-from bertsmith.cli.options import ModelOptions, Truncate
+from bertsmith.cli.options import Cut, CutPolicy, ModelOptions
 from bertsmith.cli.output import Cuts, wants_json, write_json, write_table
 
 
@@ -16,7 +16,7 @@ def follows(
     ],
     second: Annotated[str | None, typer.Argument(metavar="B", help="The text that may follow it.")] = None,
     *,
-    truncate: Truncate = "head",
+    truncate: Cut = "head",
     options: ModelOptions,
 ) -> None:
     """Tell whether text B follows text A or was taken at random.
@@ -28,7 +28,8 @@ def follows(
       bertsmith follows "It rained." "The streets are wet." --model google-bert/bert-base-uncased --download
     """
     chunks = read_pairs(first, second)
-    model, cuts, as_json = options.load(), Cuts(truncate), wants_json(options.as_json)
+    cuts, as_json = Cuts(truncate, choices=get_args(CutPolicy)), wants_json(options.as_json)
+    model = options.load()
 
     def question(chunk: list[Input]) -> Sequence[Any]:
         return model.follows([given.text for given in chunk], [given.pair for given in chunk], truncate=truncate)

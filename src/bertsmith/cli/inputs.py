@@ -1,19 +1,24 @@
 """What a verb is asked about. In: the texts of the command, or standard input. Out: chunks of numbered inputs.
 
-A chunk is large enough to fill the model's batches and small enough that memory stays bounded and answers stream. When
-an input is at fault the error names it, and all that stands before it has been answered.
+A chunk is large enough to fill the model's batches and small enough that memory stays bounded and answers stream; when
+no further line is there, it goes as it is. When an input is at fault the error names it, and all that stands before it
+has been answered.
 """
 
+import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import typer
 
+from bertsmith.cli.lines import Lines
 from bertsmith.errors import BertsmithError
 
 CHUNK = 4096
+PATIENCE = 0.05  # seconds that a line waits for others to share its batch
 Answer = TypeVar("Answer")
 
 
@@ -30,13 +35,18 @@ class Input:
         return BertsmithError(f"{self.where}: {what}" if self.where else what)
 
 
-def read_texts(texts: Sequence[str]) -> Iterator[list[Input]]:
-    """The texts in chunks; `-` is standard input. A wrong command is refused here, before any model is loaded."""
+def read_texts(texts: Sequence[str], size: int | None = None) -> Iterator[list[Input]]:
+    """The texts in chunks of `size` at most; `-` is standard input.
+
+    A wrong command is refused here, before any model is loaded.
+    """
     if "-" not in texts:
-        return iter([[_check(Input(f"text {n}" * (len(texts) > 1), text)) for n, text in enumerate(texts, 1)]])
+        wheres = [f"text {n}" * (len(texts) > 1) for n in range(1, len(texts) + 1)]
+        return iter([[Input(where, decode(text, where)) for where, text in zip(wheres, texts, strict=True)]])
     if len(texts) > 1:
         raise typer.BadParameter("- is standard input and stands alone, without other texts.")
-    return _cut_chunks(_read_lines())
+    lines = Lines()
+    return _cut_chunks(_decode_lines(lines), lines, size or CHUNK)
 
 
 def read_pairs(first: str, second: str | None) -> Iterator[list[Input]]:
@@ -44,8 +54,22 @@ def read_pairs(first: str, second: str | None) -> Iterator[list[Input]]:
     if (first == "-") != (second is None):
         raise typer.BadParameter("give two texts, A and B, or - alone for standard input.")
     if second is None:
-        return _cut_chunks(map(_split_pair, _read_lines()))
-    return iter([[_check(Input("", first, second))]])
+        lines = Lines()
+        return _cut_chunks(map(_split_pair, _decode_lines(lines)), lines, CHUNK)
+    return iter([[Input("", decode(first, "text A"), decode(second, "text B"))]])
+
+
+def decode(word: str, where: str) -> str:
+    """A word of the command as UTF-8, whatever the locale took it for; `where` names it when it is something else."""
+    try:
+        return os.fsencode(word).decode()
+    except UnicodeError:
+        raise BertsmithError(f"{where}: not valid UTF-8." if where else "not valid UTF-8.") from None
+
+
+def decode_option(word: str | None, name: str) -> str | None:
+    """The value of an option as UTF-8; None where it was not given."""
+    return None if word is None else decode(word, name)
 
 
 def ask(
@@ -73,23 +97,15 @@ def _ask_chunk(
         yield from zip(chunk, answers, strict=True)
 
 
-def _check(given: Input) -> Input:
-    try:
-        (given.text + given.pair).encode()
-    except UnicodeEncodeError:  # bytes of the command that are not UTF-8 arrive as lone surrogates
-        raise given.mistake("not valid UTF-8.") from None
-    return given
-
-
-def _read_lines() -> Iterator[Input]:
-    """The lines of standard input. Only a line feed ends a line: the other Unicode line ends belong to the text."""
-    for number, raw in enumerate(sys.stdin.buffer, 1):
+def _decode_lines(lines: Lines) -> Iterator[Input]:
+    """The lines as text. The other Unicode line ends belong to it."""
+    for number, raw in enumerate(lines, 1):
         where = f"line {number}"
         try:
             text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             raise BertsmithError(f"{where}: not valid UTF-8 (byte {error.start + 1} of the line).") from None
-        yield Input(where, text.removesuffix("\n").removesuffix("\r"))
+        yield Input(where, text.removesuffix("\r"))
 
 
 def _split_pair(line: Input) -> Input:
@@ -99,13 +115,15 @@ def _split_pair(line: Input) -> Input:
     return Input(line.where, *cells)
 
 
-def _cut_chunks(inputs: Iterator[Input]) -> Iterator[list[Input]]:
-    size = 1 if sys.stdin.isatty() else CHUNK  # a person who types line by line wants each answer at once
+def _cut_chunks(inputs: Iterator[Input], lines: Lines, size: int) -> Iterator[list[Input]]:
+    size = 1 if sys.stdin.isatty() else size  # a person who types line by line wants each answer at once
     chunk: list[Input] = []
+    deadline = 0.0
     try:
         for given in inputs:
+            deadline = deadline if chunk else time.monotonic() + PATIENCE
             chunk.append(given)
-            if len(chunk) == size:
+            if len(chunk) == size or not lines.has_next(deadline):
                 yield chunk
                 chunk = []
     except BertsmithError:

@@ -13,12 +13,15 @@ if TYPE_CHECKING:
 
 Device = Literal["auto", "cpu", "cuda", "mps"]
 Dtype = Literal["float32", "bfloat16", "float16"]
-Policy = Literal["error", "head", "tail", "head+tail", "windows"]
+CutPolicy = Literal["error", "head", "tail", "head+tail"]
+Policy = Literal[CutPolicy, "windows"]
 
 Texts = Annotated[
     list[str], typer.Argument(metavar="TEXT", help="The texts, or - for standard input, one text a line.")
 ]
-Truncate = Annotated[Policy, typer.Option(help="What to do with a text that is longer than the model takes.")]
+_LONG = typer.Option(help="What to do with a text that is longer than the model takes.")
+Truncate = Annotated[Policy, _LONG]
+Cut = Annotated[CutPolicy, _LONG]  # for a verb that has no use for windows
 Json = Annotated[bool, typer.Option("--json", help="JSON lines on a terminal too; a pipe gets them anyway.")]
 
 
@@ -49,7 +52,7 @@ class ModelOptions:
 
         logging.getLogger("bertsmith.cuts").disabled = True  # `output.Cuts` says it once, for all chunks together
         return bertsmith.load(
-            self.model or None,
+            self.model,
             device=self.device,
             dtype=self.dtype,
             download=self.download,

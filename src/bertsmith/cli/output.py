@@ -3,8 +3,8 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 import typer
@@ -13,11 +13,15 @@ from bertsmith.cli.options import Policy
 from bertsmith.errors import BertsmithError
 
 Rows = Sequence[Mapping[str, Any]]
+# Control characters would steer the terminal, and line ends break a table: they are shown, not obeyed.
+SHOWN = {code: ascii(chr(code))[1:-1] for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)}
 UNICODE_LINE_ENDS = "\x85\u2028\u2029"  # JSON may hold them as they are, but many readers end a line at them
 
 
 def wants_json(asked: bool) -> bool:
     """Whether answers go out as JSON lines: where asked for, and wherever no person reads them."""
+    if sys.stdout is None:
+        raise BertsmithError("standard output is closed, so there is no place for the answers.")
     return asked or not sys.stdout.isatty()
 
 
@@ -26,48 +30,57 @@ def write_json(record: Mapping[str, Any]) -> None:
     try:
         line = json.dumps(record, ensure_ascii=False, allow_nan=False, default=_make_plain)
     except ValueError:
-        raise BertsmithError(
-            "the model gave a score that is not a number (NaN or infinite): its weights are damaged, "
-            "or the --dtype is too narrow for them."
-        ) from None
+        from bertsmith.tasks.result import NOT_FINITE
+
+        raise BertsmithError(NOT_FINITE) from None
     for end in UNICODE_LINE_ENDS:
         line = line.replace(end, f"\\u{ord(end):04x}")
-    _write((line + "\n").encode())
+    # A folder's name may hold bytes that are not UTF-8: as JSON's own escapes they come back the same.
+    _write((line + "\n").encode("utf-8", "backslashreplace"))
 
 
-def write_table(title: str, rows: Rows) -> None:
-    """A heading and a table whose columns are the keys of the rows; numbers stand to the right."""
+def write_table(title: str, rows: Rows, numbers: Collection[str] = (), narrow: bool = False) -> None:
+    """A heading and a table whose columns are the keys of the rows; numbers stand to the right.
+
+    `numbers` are the keys of those that are written out already; a `narrow` table has no lines between its columns.
+    """
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(header_style="dim")
+    if narrow:
+        table = Table(header_style="dim", box=None, padding=(0, 1, 0, 0), pad_edge=False)
     for key in rows[0] if rows else ():
-        numbers = all(isinstance(row[key], (int, float)) for row in rows)
-        table.add_column(key, justify="right" if numbers else "left", overflow="fold")
+        if key in numbers or all(isinstance(row[key], (int, float)) for row in rows):
+            table.add_column(key, justify="right", no_wrap=True, overflow="ellipsis")  # half a number is another one
+        else:
+            table.add_column(key, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_format_cell(value)) for value in row.values()))
+        table.add_row(*(Text(_format_cell(value).translate(SHOWN)) for value in row.values()))
     console = Console(file=sys.stdout, highlight=False)
     with console.capture() as captured:
         if title:
-            console.print(Text(title, style="bold"))  # Text: a [MASK] in it is no markup
+            console.print(Text(title.translate(SHOWN), style="bold"))  # Text: a [MASK] in it is no markup
         console.print(table)
     _write(captured.get().encode(sys.stdout.encoding, "replace"))
 
 
 def write_note(sentence: str) -> None:
     """A remark beside the answers, on standard error."""
-    print(sentence, file=sys.stderr)
+    if sys.stderr is not None:  # else it would go among the answers
+        print(sentence, file=sys.stderr)
 
 
 @dataclass
 class Cuts:
-    """Counts what the truncation policy took away."""
+    """Counts what the truncation policy took away; `choices` are all policies that the verb has."""
 
     policy: str
     inputs: int = 0
     cut: int = 0
     tokens: int = 0
+    choices: Sequence[str] = field(default=get_args(Policy), kw_only=True)
 
     def add(self, tokens: int) -> None:
         """Counts one input that lost so many tokens."""
@@ -78,7 +91,7 @@ class Cuts:
     def report(self) -> None:
         """Says what was cut, if anything was."""
         if self.cut:
-            others = "|".join(policy for policy in get_args(Policy) if policy != self.policy)
+            others = "|".join(policy for policy in self.choices if policy != self.policy)
             write_note(
                 f"cut: {self.cut:,} of {self.inputs:,} input{'s' * (self.inputs != 1)}, "
                 f"{self.tokens:,} token{'s' * (self.tokens != 1)} "

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertsmith.cli.inputs import ask, read_texts
+from bertsmith.cli.inputs import ask, decode_option, read_texts
 from bertsmith.cli.options import ModelOptions, Texts
 from bertsmith.cli.output import Rows, wants_json, write_json, write_table
 
@@ -24,8 +24,9 @@ def tokenize(
     Example:
       bertsmith tokenize "Transformers tokenize unbelievably."
     """
-    chunks = read_texts(texts)
-    model, as_json = options.load(), wants_json(options.as_json)
+    chunks, pair = read_texts(texts), decode_option(pair, "--pair")
+    as_json = wants_json(options.as_json)
+    model = options.load()
     for given, encoding in ask(chunks, lambda chunk: [model.tokenize(each.text, pair=pair) for each in chunk]):
         columns = {
             "ids": encoding.ids,

@@ -1,6 +1,7 @@
 """A NumPy file that grows row by row. In: float32 vectors of one width. Out: an `.npy` file, whole or not at all."""
 
 import os
+import stat
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -14,12 +15,19 @@ class VectorFile:
     """Rows go into a file beside `path`, which takes its name once all are written."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path = path.resolve()  # a link stays one, its target is written
+        self.path = path
         self.count = 0
         self.width = 0
-        if path.is_dir():
-            raise BertsmithError(f"cannot write {path}: it is a folder.")
-        if path.exists() and not path.is_file():  # the rename would take the place of a device
+        try:
+            self.path = path = path.resolve()  # a link stays one, its target is written
+            mode = path.stat().st_mode if path.exists() else None
+        except OSError as error:  # a name that is too long, a folder that cannot be looked into
+            raise self._explain(error) from error
+        except RuntimeError:  # Python before 3.13
+            raise BertsmithError(f"cannot write {path}: its links go in a circle.") from None
+        if mode is not None and stat.S_ISDIR(mode):
+            raise BertsmithError(f"cannot write {path}: it is a folder; give a FILE.npy.")
+        if mode is not None and not stat.S_ISREG(mode):  # the rename would take the place of a device
             raise BertsmithError(f"cannot write {path}: it is not an ordinary file; give a FILE.npy.")
         self._aside = path.with_name(f".{path.name}.{os.getpid()}.part")
 

@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, groupby
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
+
+Array = np.ndarray[Any, Any]
 
 
 @dataclass
@@ -33,9 +35,16 @@ class Batch:
         total = sum(lengths)
         flat = np.fromiter(chain.from_iterable(ids), np.int64, total)
         kinds = np.fromiter(chain.from_iterable(segments), np.int64, total) if segments else np.zeros_like(flat)
+        return cls.of_flat(flat, kinds, lengths, device)
+
+    @classmethod
+    def of_flat(
+        cls, ids: Array, segments: Array, lengths: tuple[int, ...], device: str | torch.device = "cpu"
+    ) -> "Batch":
+        """From arrays that lie end to end already."""
         starts = np.cumsum(lengths) - lengths
-        positions = np.arange(total) - np.repeat(starts, lengths)
-        on_device = [torch.from_numpy(values).to(device) for values in (flat, kinds, positions)]
+        positions = np.arange(len(ids)) - np.repeat(starts, lengths)
+        on_device = [torch.from_numpy(values).to(device) for values in (ids, segments, positions)]
         return cls(on_device[0], on_device[1], on_device[2], lengths)
 
     @cached_property
@@ -86,6 +95,8 @@ class Batch:
 
     def reduce(self, x: Tensor, how: Literal["sum", "max"]) -> Tensor:
         """Each row's sum or maximum of (tokens, width) values, (rows, width)."""
+        if x.is_cuda and how == "sum" and x.requires_grad:  # a step that is recorded has no lengths on the host
+            return x.new_zeros(len(self.lengths), x.shape[1]).index_add(0, self.owners, x)
         if x.is_cuda:  # one kernel; elsewhere a call a length is faster
             return torch.segment_reduce(x, how, lengths=self.counts[:, 0], axis=0)
         found = []

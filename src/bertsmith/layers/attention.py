@@ -14,6 +14,7 @@ class Attention(nn.Module):
     def __init__(self, config: Config, layer: int) -> None:
         super().__init__()
         self.heads = config.heads
+        self.dropout, self.attention_dropout = config.dropout, config.attention_dropout
         self.window = config.window if config.is_local(layer) else 0
         self.qkv = Linear(config.width, 3 * config.width, config.bias)
         self.out = Linear(config.width, config.width, config.bias)
@@ -24,26 +25,27 @@ class Attention(nn.Module):
         q, k, v = qkv.unbind(1)
         if turns is not None:
             q, k = turn(q, turns), turn(k, turns)
-        mixed = attend(q, k, v, batch, self.window)  # (tokens, heads, size)
+        drop = self.attention_dropout if self.training else 0.0
+        mixed = attend(q, k, v, batch, self.window, drop)  # (tokens, heads, size)
         mixed = mixed.reshape(tokens, -1)
-        return self.out(F.pad(mixed, (0, 0, 0, filler)) if filler else mixed, add=add)
+        return self.out(F.pad(mixed, (0, 0, 0, filler)) if filler else mixed, add=add, drop=self.dropout)
 
 
-def attend(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int = 0) -> Tensor:
+def attend(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int = 0, drop: float = 0.0) -> Tensor:
     """Each token's mix of the values in its own row, q, k, v and the result (tokens, heads, size).
 
-    `window` > 0 lets a token see that many neighbours to each side.
+    `window` > 0 lets a token see that many neighbours to each side; `drop` of the weights are left out.
     """
     if _has_varlen(q):
-        return _attend_varlen(q, k, v, batch, window)
+        return _attend_varlen(q, k, v, batch, window, drop)
     if q.is_cuda and len(batch.groups) > 1:
-        return _attend_padded(q, k, v, batch, window)
+        return _attend_padded(q, k, v, batch, window, drop)
     if len(batch.groups) == 1:
-        return _attend_group(q, k, v, len(batch.lengths), window)
+        return _attend_group(q, k, v, len(batch.lengths), window, drop)
     mixed = []
     for start, rows, length in batch.groups:
         here = slice(start, start + rows * length)
-        mixed.append(_attend_group(q[here], k[here], v[here], rows, window))
+        mixed.append(_attend_group(q[here], k[here], v[here], rows, window, drop))
     return torch.cat(mixed)
 
 
@@ -54,27 +56,27 @@ def _has_varlen(q: Tensor) -> bool:
     return q.shape[-1] % 8 == 0 and torch.cuda.get_device_capability(q.device) >= (8, 0)
 
 
-def _attend_varlen(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int) -> Tensor:
-    from torch.nn.attention.varlen import varlen_attn  # here: it imports the compiler, a second that CPUs need not pay
-
-    longest = batch.longest
-    sides = (window, window) if window else (-1, -1)
-    bounds = batch.bounds
-    mixed = varlen_attn(q, k, v, bounds, bounds, longest, longest, window_size=sides)
-    assert isinstance(mixed, Tensor)
+def _attend_varlen(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int, drop: float) -> Tensor:
+    # The operator below torch.nn.attention.varlen, which has no dropout and imports the compiler.
+    side = window or -1
+    longest, bounds = batch.longest, batch.bounds
+    found = torch.ops.aten._flash_attention_forward(
+        q, k, v, bounds, bounds, longest, longest, drop, False, False, window_size_left=side, window_size_right=side
+    )
+    mixed: Tensor = found[0]
     return mixed
 
 
-def _attend_group(q: Tensor, k: Tensor, v: Tensor, rows: int, window: int) -> Tensor:
+def _attend_group(q: Tensor, k: Tensor, v: Tensor, rows: int, window: int, drop: float) -> Tensor:
     """Rows of one length: no padding, no mask. The CPU's path: a call a length costs less than one padded call."""
     shape = (rows, len(q) // rows, *q.shape[1:])
     q, k, v = q.view(shape).transpose(1, 2), k.view(shape).transpose(1, 2), v.view(shape).transpose(1, 2)
     # (rows, heads, length, size)
     near = _near(q.shape[2], window, q.device) if 0 < window < q.shape[2] else None
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=near).transpose(1, 2).flatten(0, 1)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=near, dropout_p=drop).transpose(1, 2).flatten(0, 1)
 
 
-def _attend_padded(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int) -> Tensor:
+def _attend_padded(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int, drop: float) -> Tensor:
     """Rows of any lengths in one call: for GPUs in full precision, where many small calls cost more than padding."""
     mask = batch.mask  # (rows, longest)
     seen = mask[:, None, None, :]
@@ -82,7 +84,7 @@ def _attend_padded(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int) -
         seen = seen & _near(mask.shape[1], window, q.device)
         seen = seen | ~mask[:, None, :, None]  # a padded query must see something, or its softmax is undefined
     q, k, v = (_pad(x, mask) for x in (q, k, v))
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=seen).transpose(1, 2)[mask]
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=seen, dropout_p=drop).transpose(1, 2)[mask]
 
 
 def _pad(x: Tensor, mask: Tensor) -> Tensor:

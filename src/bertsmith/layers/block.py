@@ -15,6 +15,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.activation = config.activation
         self.gated = config.gated
+        self.dropout = config.dropout
         self.up = Linear(config.width, config.inner * (2 if config.gated else 1), config.bias)
         self.down = Linear(config.inner, config.width, config.bias)
 
@@ -24,7 +25,7 @@ class FeedForward(nn.Module):
             inner = ACTIVATIONS[self.activation](gate) * value
         else:
             inner = self.up(x, activation=self.activation)
-        return self.down(inner, add=add)
+        return self.down(inner, add=add, drop=self.dropout)
 
 
 class Block(nn.Module):

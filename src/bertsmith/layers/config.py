@@ -35,6 +35,9 @@ class Config:
     local_theta: float = 10_000.0
     eps: float = 1e-12
     tied: bool = True  # the masked-token head shares its matrix with the word table
+    dropout: float = 0.1  # of the embedding and of what each half of a block adds; in training only, as the next two
+    attention_dropout: float = 0.1
+    head_dropout: float = 0.1
 
     def __post_init__(self) -> None:
         for field in ("vocabulary", "width", "depth", "heads", "inner", "positions"):
@@ -42,6 +45,9 @@ class Config:
                 raise BertsmithError(f"the config's {field} is {getattr(self, field)}; it must be at least 1.")
         if self.width % self.heads:
             raise BertsmithError(f"the config's width {self.width} does not divide into {self.heads} attention heads.")
+        for field in ("dropout", "attention_dropout", "head_dropout"):
+            if not 0 <= getattr(self, field) < 1:
+                raise BertsmithError(f"the config's {field} is {getattr(self, field)}; it must be from 0 to below 1.")
         if not self.embed_width:
             object.__setattr__(self, "embed_width", self.width)
         if not self.distinct:
@@ -67,3 +73,4 @@ class HeadShape:
     norm: bool = False
     bias: bool = True  # of the dense layer
     tied: bool = False  # the output matrix is the word table
+    drops: bool = False  # whether training drops some of what the output layer reads

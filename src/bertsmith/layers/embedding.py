@@ -1,6 +1,7 @@
 """Ids become vectors: word, position and segment tables, summed, normed, and widened where the tables are narrow."""
 
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from bertsmith.data.batch import Batch
 from bertsmith.layers.block import norm
@@ -13,6 +14,7 @@ class Embedding(nn.Module):
         super().__init__()
         narrow = config.embed_width
         self.first_position = config.first_position
+        self.dropout = config.dropout
         self.tokens = nn.Embedding(config.vocabulary, narrow)
         self.positions = nn.Embedding(config.positions, narrow) if config.position == "learned" else None
         self.segments = nn.Embedding(config.segments, narrow) if config.segments else None
@@ -26,4 +28,6 @@ class Embedding(nn.Module):
         if self.positions is not None:
             x = x + self.positions(batch.positions + self.first_position)
         x = self.norm(x)
+        if self.dropout and self.training:
+            x = F.dropout(x, self.dropout)
         return x if self.project is None else self.project(x)

@@ -16,6 +16,7 @@ class Head(nn.Module):
     def __init__(self, config: Config, shape: HeadShape) -> None:
         super().__init__()
         self.shape = shape
+        self.dropout = config.head_dropout if shape.drops else 0.0
         width = shape.dense or config.width
         self.dense = Linear(config.width, width, shape.bias) if shape.dense else None
         self.norm = nn.LayerNorm(width, eps=config.eps, bias=config.norm_bias) if shape.norm else None
@@ -23,11 +24,13 @@ class Head(nn.Module):
 
     def forward(self, hidden: Tensor, batch: Batch, table: Tensor, at: Tensor | None = None) -> Tensor:
         """hidden (tokens, width) -> (tokens | rows, outputs); `at` picks tokens, `table` is the word table."""
-        x = read(hidden, batch, self.shape.reads) if at is None else hidden[at]
+        x = read(hidden, batch, self.shape.reads) if at is None else hidden.index_select(0, at)
         if self.dense is not None:
             x = self.dense(x, activation=self.shape.activation)
         if self.norm is not None:
             x = self.norm(x)
+        if self.dropout and self.training:
+            x = F.dropout(x, self.dropout)
         return x if self.out is None else self.out(x, table)
 
 
@@ -44,7 +47,7 @@ class Output(nn.Module):
 def read(hidden: Tensor, batch: Batch, reads: str) -> Tensor:
     """(tokens, width) -> what a head reads: every token, each row's first, or each row's mean."""
     if reads == "first":
-        return hidden[batch.firsts]
+        return hidden.index_select(0, batch.firsts)
     if reads == "mean":
         return batch.reduce(hidden, "sum") / batch.counts
     return hidden

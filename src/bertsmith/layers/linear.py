@@ -47,14 +47,18 @@ class Linear(nn.Module):
         self.bias = nn.Parameter(torch.empty(outputs)) if bias else None
         self.packed: Tensor | None = None
 
-    def forward(self, x: Tensor, activation: str | None = None, add: Tensor | None = None) -> Tensor:
-        """`activation(x W' + b)`, or `x W' + b + add`."""
+    def forward(
+        self, x: Tensor, activation: str | None = None, add: Tensor | None = None, drop: float = 0.0
+    ) -> Tensor:
+        """`activation(x W' + b)`, or `x W' + b + add`; `drop` of the product is left out of the sum in training."""
         if self.packed is not None:
             return self._forward_packed(x, activation, add)
         assert self.weight is not None
         y = F.linear(x, self.weight, self.bias)
         if activation:
             y = ACTIVATIONS[activation](y)
+        if drop and self.training:
+            y = F.dropout(y, drop)
         return y if add is None else y + add
 
     def _forward_packed(self, x: Tensor, activation: str | None, add: Tensor | None) -> Tensor:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from bertsmith.errors import BertsmithError
 from bertsmith.models import bert
-from bertsmith.models.family import FamilyHead, Settings, refuse
+from bertsmith.models.family import FamilyHead, Settings, refuse, share
 
 _LAYER = "encoder.albert_layer_groups.*.albert_layers.0."
 NAMES: dict[str, str | tuple[str, ...]] = {
@@ -46,7 +46,8 @@ def read(settings: Settings) -> dict[str, object]:
     refuse(settings, "inner_group_num", (1, None), "only groups of one layer are read")
     if settings.get("embedding_size", 128) == settings.get("hidden_size"):
         raise BertsmithError("config.json has embedding_size = hidden_size, which no released ALBERT has.")
-    return bert.read(settings)
+    dropped = settings.get("classifier_dropout_prob", 0.1)
+    return {**bert.read(settings), "head_dropout": share("classifier_dropout_prob", dropped)}
 
 
 _SHARED = {"embed_width": 128, "distinct": 1, "depth": 12}
@@ -59,7 +60,14 @@ FAMILY = replace(
     fields={**bert.FIELDS, "embed_width": "embedding_size", "distinct": "num_hidden_groups"},
     names=NAMES,
     heads=heads,
-    defaults={"vocabulary": 30000, "embed_width": 128, "distinct": 1, "activation": "gelu_tanh"},
+    defaults={
+        "vocabulary": 30000,
+        "embed_width": 128,
+        "distinct": 1,
+        "activation": "gelu_tanh",
+        "dropout": 0.0,
+        "attention_dropout": 0.0,
+    },
     ignored={
         "{}.embeddings.position_ids": "a buffer that counts from 0",
         "{}.embeddings.token_type_ids": "a buffer of zeros",

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from bertsmith.models.family import Family, FamilyHead, Settings, refuse
+from bertsmith.models.family import Family, FamilyHead, Settings, refuse, share
 
 FIELDS = {
     "vocabulary": "vocab_size",
@@ -18,6 +18,8 @@ FIELDS = {
     "activation": "hidden_act",
     "eps": "layer_norm_eps",
     "tied": "tie_word_embeddings",
+    "dropout": "hidden_dropout_prob",
+    "attention_dropout": "attention_probs_dropout_prob",
 }
 
 _LAYER = "encoder.layer.*."
@@ -60,9 +62,9 @@ def heads(settings: Settings) -> dict[str, FamilyHead]:
             labels=("follows", "random"),
             **pooled,
         ),
-        "classify": FamilyHead("ForSequenceClassification", {**POOLER, "out": "classifier"}, **pooled),
-        "choose": FamilyHead("ForMultipleChoice", {**POOLER, "out": "classifier"}, **pooled),
-        "tag": FamilyHead("ForTokenClassification", {"out": "classifier"}),
+        "classify": FamilyHead("ForSequenceClassification", {**POOLER, "out": "classifier"}, **pooled, drops=True),
+        "choose": FamilyHead("ForMultipleChoice", {**POOLER, "out": "classifier"}, **pooled, drops=True),
+        "tag": FamilyHead("ForTokenClassification", {"out": "classifier"}, drops=True),
         "span": FamilyHead("ForQuestionAnswering", {"out": "qa_outputs"}),
         "pool": FamilyHead("", POOLER, outputs="", **pooled),
     }
@@ -72,7 +74,8 @@ def read(settings: Settings) -> dict[str, object]:
     refuse(settings, "position_embedding_type", ("absolute", None), "only absolute positions are read")
     refuse(settings, "is_decoder", (False, None), "only encoders are read")
     refuse(settings, "add_cross_attention", (False, None), "only encoders are read")
-    return {}
+    own, dropped = settings.get("classifier_dropout"), settings.get("hidden_dropout_prob", 0.1)
+    return {"head_dropout": share("classifier_dropout", dropped if own is None else own)}
 
 
 def from_tensorflow(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

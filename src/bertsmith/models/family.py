@@ -39,6 +39,7 @@ class FamilyHead:
     bias: bool = True
     outputs: Literal["labels", "vocabulary", ""] = "labels"
     labels: tuple[str, ...] = ()  # what the outputs mean, where the family fixes it
+    drops: bool = False  # whether training drops some of what the output layer reads
 
     def shape(self, config: Config, labels: int) -> HeadShape:
         return HeadShape(
@@ -49,6 +50,7 @@ class FamilyHead:
             norm=self.norm,
             bias=self.bias,
             tied=self.outputs == "vocabulary" and config.tied,
+            drops=self.drops,
         )
 
 
@@ -113,6 +115,13 @@ def activation(setting: str, name: Any) -> str:
         known = ", ".join(sorted(ACTIVATION_NAMES))
         raise BertsmithError(f"config.json has {setting} = {name!r}; the activations known here are {known}.")
     return ACTIVATION_NAMES[name]
+
+
+def share(setting: str, value: Any) -> float:
+    """A share between 0 and 1 of config.json."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+        raise BertsmithError(f"config.json has {setting} = {value!r}; it must be at least 0 and less than 1.")
+    return float(value)
 
 
 def refuse(settings: Settings, setting: str, allowed: tuple[Any, ...], why: str) -> None:

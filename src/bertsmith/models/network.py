@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 from bertsmith.data.batch import Batch
 from bertsmith.layers.block import Block, norm
@@ -25,6 +26,7 @@ class Network(nn.Module):
         self.final_norm = norm(config) if config.pre_norm else None
         self.heads = nn.ModuleDict({name: Head(config, shape) for name, shape in heads.items()})
         self.packed = False
+        self.recompute = False  # whether the backward pass computes a block again instead of keeping its insides
         self.names = [name for name, _ in self.named_parameters()]  # kept: packed matrices are parameters no longer
         self.parameter_count = sum(p.numel() for p in self.parameters())
 
@@ -43,7 +45,11 @@ class Network(nn.Module):
         near, far = self._turns(batch)
         for layer, block in enumerate(self.order):
             yield x[:tokens]
-            x = block(x, batch, near if near is not far and self.config.is_local(layer) else far)
+            turned = near if near is not far and self.config.is_local(layer) else far
+            if self.recompute and x.requires_grad:
+                x = checkpoint(block, x, batch, turned, use_reentrant=False)
+            else:
+                x = block(x, batch, turned)
         yield x[:tokens] if self.final_norm is None else self.final_norm(x[:tokens])
 
     def score(self, hidden: Tensor, batch: Batch, head: str, at: Tensor | None = None) -> Tensor:

@@ -1,7 +1,8 @@
 """Texts to vectors, and texts to the hidden states of their tokens."""
 
 from collections.abc import Sequence
-from typing import Literal
+from numbers import Integral
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -11,22 +12,24 @@ from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
 from bertsmith.layers.pooling import Pooling
 from bertsmith.models.network import Network
-from bertsmith.tasks.result import Vectors
+from bertsmith.tasks.result import Vectors, check_finite
 from bertsmith.tasks.task import Row, Task
+from bertsmith.tasks.texts import is_iterable
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.tokenizer import Tokenizer
 
 
 def choose_layers(layers: Sequence[int] | Literal["all"] | None, count: int) -> list[int] | None:
     """The numbers of these layers counted from 0; -1 is the last of the `count`, "all" is every one."""
-    if layers is None or layers == "all":
+    if layers is None or (isinstance(layers, str) and layers == "all"):
         return None if layers is None else list(range(count))
-    numbered = isinstance(layers, Sequence) and len(layers) > 0 and all(isinstance(layer, int) for layer in layers)
-    if not numbered:
+    given: list[Any] = list(layers) if is_iterable(layers) else []
+    if not given or not all(isinstance(layer, Integral) and not isinstance(layer, bool) for layer in given):
         raise BertsmithError(f"layers={layers!r} is not a choice; give a list of numbers such as [-1], or 'all'.")
-    if not all(-count <= layer < count for layer in layers):
-        raise BertsmithError(f"layers={list(layers)} names one that is not there; this model has 0 to {count - 1}.")
-    return [layer % count for layer in layers]
+    numbers = [int(layer) for layer in given]
+    if not all(-count <= layer < count for layer in numbers):
+        raise BertsmithError(f"layers={numbers} names one that is not there; this model has 0 to {count - 1}.")
+    return [layer % count for layer in numbers]
 
 
 def one_row_each(encodings: Sequence[Encoding]) -> list[list[Row]]:
@@ -58,6 +61,7 @@ class Embed(Task[str, Vectors]):
             vector = np.average([score.numpy() for score in scores], axis=0, weights=[len(row.ids) for row in rows])
         if self.normalize:
             vector = vector / max(float(vector @ vector) ** 0.5, 1e-12)
+        check_finite(vector)
         return Vectors(vector, rows[0].dropped)
 
 
@@ -82,4 +86,6 @@ class Hidden(Task[str, Vectors]):
         return [row.float().cpu().transpose(0, 1) for row in batch.split(states)]
 
     def answer(self, example: str, rows: Sequence[Row], scores: Sequence[Tensor]) -> Vectors:
-        return Vectors(scores[0].numpy(), rows[0].dropped)
+        states = scores[0].numpy()
+        check_finite(states)
+        return Vectors(states, rows[0].dropped)

@@ -3,24 +3,32 @@
 Together: a beam search from left to right, each mask filled in the light of those before it; the joint probability is
 the product of the steps (the chain rule in reading order). A target of several pieces is a chain too: as many masks as
 it has pieces, each piece scored with those before it in place.
+
+A row's probabilities for the whole vocabulary are reduced to what is wanted of them as soon as they are there: many
+texts with a few masks each would fill the memory with them.
 """
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
-from bertsmith.tasks.masks import Mask, MaskedText, find_masks, find_spans
-from bertsmith.tasks.result import Result
+from bertsmith.models.network import Network
+from bertsmith.tasks.masks import Mask, MaskedText, MaskRow, find_masks, find_spans
+from bertsmith.tasks.result import Result, check_finite
 from bertsmith.tasks.spelling import Span, spell, write
 from bertsmith.tasks.task import Row, Task
+from bertsmith.tasks.texts import is_iterable, take_count
 from bertsmith.text.tokenizer import Tokenizer
 
 BEAMS = 10  # kept in the joint search, or `top_k` if that is more
+KEPT = 2**16  # ways to go on that a text may wait with: a wide search asks for its beams in blocks
+AT_ONCE = 1024  # rows whose whole vocabulary is in memory
 Talk = Generator[list[Row], list[Tensor], Any]
 Words = dict[tuple[int, str], list[int]]  # (number of a mask, target) -> the target's pieces there
 
@@ -39,9 +47,7 @@ class Fill(Task[str, Result]):
         self, tokenizer: Tokenizer, limit: int, truncate: str, top_k: int = 5, targets: Sequence[str] | None = None
     ) -> None:
         super().__init__(tokenizer, limit, truncate)
-        if not isinstance(top_k, int) or top_k < 1:
-            raise BertsmithError(f"top_k is {top_k!r}; it must be a whole number of at least 1.")
-        self.top_k = top_k
+        self.top_k = take_count("top_k", top_k)
         self.targets = None if targets is None else _list_targets(targets)
 
     def rows(self, examples: Sequence[str]) -> list[list[Row]]:
@@ -53,18 +59,27 @@ class Fill(Task[str, Result]):
         words = self._spell(example, spans)
         spare = max((len(pieces) for pieces in words.values()), default=1) - 1
         masked = find_masks(self.tokenizer, example, whole, spans, self.limit - spare, self.truncate)
-        scores = yield [masked.row(mask, {}) for mask in masked.masks]
-        alone = [score[0].log_softmax(dim=-1) for score in scores]  # (vocabulary,) for each mask
         if self.targets is not None:
-            answers = yield from self._choose(masked, alone, words)
-            joint = None
+            answers, joint = (yield from self._choose(masked, words)), None
         else:
-            answers = [self._best(masked, mask, chances) for mask, chances in zip(masked.masks, alone, strict=True)]
-            joint = (yield from self._together(masked, alone[0])) if len(masked.masks) > 1 else None
+            # The first mask's pieces also begin the search.
+            bests = [max(self.top_k, BEAMS), *[self.top_k] * (len(masked.masks) - 1)]
+            scores = yield [masked.row(mask, {}, best) for mask, best in zip(masked.masks, bests, strict=True)]
+            answers = [self._best(masked, mask, score) for mask, score in zip(masked.masks, scores, strict=True)]
+            joint = (yield from self._together(masked, scores[0])) if len(masked.masks) > 1 else None
         return Result(answers if len(answers) > 1 else answers[0], masked.dropped, joint)
 
-    def _best(self, masked: MaskedText, mask: Mask, chances: Tensor) -> list[dict[str, Any]]:
-        top = chances.topk(min(self.top_k, len(chances)))
+    def scores(self, network: Network, batch: Batch, rows: Sequence[Row]) -> list[Tensor]:
+        """What is wanted of each row, (2, pieces): the log-probabilities, and the ids that they belong to."""
+        hidden = network(batch)
+        at = batch.firsts + torch.tensor([row.at[0] for row in rows], device=hidden.device)
+        found = []
+        for start in range(0, len(rows), AT_ONCE):
+            chances = network.score(hidden, batch, self.head, at[start : start + AT_ONCE]).float().log_softmax(dim=-1)
+            found += keep_wanted(chances, rows[start : start + AT_ONCE])
+        return found
+
+    def _best(self, masked: MaskedText, mask: Mask, score: Tensor) -> list[dict[str, Any]]:
         return [
             {
                 "sequence": write(self.tokenizer, masked.text, [(mask.span, id)]),
@@ -72,15 +87,20 @@ class Fill(Task[str, Result]):
                 "token": id,
                 "token_str": self.tokenizer.decode([id], skip_specials=False),
             }
-            for chance, id in zip(top.values.tolist(), top.indices.tolist(), strict=True)
+            for chance, id in _list_pieces(score)[: self.top_k]
         ]
 
     def _together(self, masked: MaskedText, first: Tensor) -> Talk:
         width = max(self.top_k, BEAMS)
         beams = _widen([Beam()], [first], width)
+        block = max(KEPT // width, 1)
         for mask in masked.masks[1:]:
-            scores = yield [masked.row(mask, dict(enumerate(beam.ids))) for beam in beams]
-            beams = _widen(beams, [score[0].log_softmax(dim=-1) for score in scores], width)
+            found: list[Beam] = []
+            for start in range(0, len(beams), block):
+                some = beams[start : start + block]
+                scores = yield [masked.row(mask, dict(enumerate(beam.ids)), best=width) for beam in some]
+                found = _sort([*found, *_widen(some, scores, width)])[:width]
+            beams = found
         spans = [mask.span for mask in masked.masks]
         return [
             {
@@ -92,19 +112,24 @@ class Fill(Task[str, Result]):
             for beam in beams[: self.top_k]
         ]
 
-    def _choose(self, masked: MaskedText, alone: Sequence[Tensor], words: Words) -> Talk:
+    def _choose(self, masked: MaskedText, words: Words) -> Talk:
         """Each mask's targets; all pieces of all words are asked for in one round."""
         assert self.targets is not None and self.tokenizer.mask_id is not None
-        asked: list[tuple[tuple[int, str], int]] = []
-        rows = []
+        rows: list[Row] = []
+        asked: list[list[tuple[int, str]]] = []  # for each row the words that its pieces belong to
+        for number, mask in enumerate(masked.masks):
+            single = [target for target in self.targets if len(words[number, target]) == 1]
+            rows.append(masked.row(mask, {}, wanted=[words[number, target][0] for target in single]))
+            asked.append([(number, target) for target in single])
         for key, pieces in words.items():
             for known in range(len(pieces) if len(pieces) > 1 else 0):
-                asked.append((key, pieces[known]))
                 rows.append(masked.row_of_pieces(masked.masks[key[0]], pieces, known, self.tokenizer.mask_id))
-        scores = (yield rows) if rows else []
-        chains = {k: float(alone[k[0]][pieces[0]]) if len(pieces) == 1 else 0.0 for k, pieces in words.items()}
-        for (key, piece), score in zip(asked, scores, strict=True):
-            chains[key] += float(score[0].log_softmax(dim=-1)[piece])
+                asked.append([key])
+        scores = yield rows
+        chains = dict.fromkeys(words, 0.0)
+        for keys, score in zip(asked, scores, strict=True):
+            for key, (chance, _) in zip(keys, _list_pieces(score), strict=True):
+                chains[key] += chance
         found = [
             [self._target(masked.text, mask.span, t, words[n, t], chains[n, t]) for t in self.targets]
             for n, mask in enumerate(masked.masks)
@@ -131,22 +156,54 @@ class Fill(Task[str, Result]):
         return words
 
 
-def _list_targets(targets: Sequence[str]) -> list[str]:
+def keep_wanted(chances: Tensor, rows: Sequence[Row]) -> list[Tensor]:
+    """Of log-probabilities (rows, vocabulary) what each row wants: (2, pieces), the ids below their chances."""
+    asked = [row for row in rows if isinstance(row, MaskRow)]
+    assert len(asked) == len(rows)
+    most = min(max(row.best for row in asked), chances.shape[1])
+    if most:
+        top = chances.topk(most)
+        pairs = torch.stack([top.values.double(), top.indices.double()], dim=1).cpu()  # (rows, 2, most)
+        return [pair[:, : row.best] for pair, row in zip(pairs, asked, strict=True)]
+    counts = [len(row.wanted) for row in asked]
+    ids = torch.tensor([id for row in asked for id in row.wanted], dtype=torch.long, device=chances.device)
+    numbers = torch.arange(len(asked), device=chances.device).repeat_interleave(
+        torch.tensor(counts, device=chances.device)
+    )
+    return list(torch.stack([chances[numbers, ids].double(), ids.double()]).cpu().split(counts, dim=1))
+
+
+def _list_pieces(score: Tensor) -> list[tuple[float, int]]:
+    """The log-probabilities and ids that `keep_wanted` left of a row."""
+    check_finite(score.numpy())
+    chances, ids = score.tolist()
+    return list(zip(chances, map(int, ids), strict=True))
+
+
+def _list_targets(targets: Any) -> list[str]:
     """Each target once; a single word may be given by itself."""
-    words = [targets] if isinstance(targets, str) else list(dict.fromkeys(targets))
+    if isinstance(targets, bytes) or not is_iterable(targets):
+        raise BertsmithError(f"targets is a list of words, not {type(targets).__name__}.")
+    words = [targets] if isinstance(targets, str) else list(targets)
     if not words:
         raise BertsmithError("targets is empty; name at least one word, or leave it out.")
     for word in words:
         if not isinstance(word, str):
             raise BertsmithError(f"a target must be a string, not {type(word).__name__}.")
-    return words
+    return list(dict.fromkeys(words))
 
 
-def _widen(beams: Sequence[Beam], chances: Sequence[Tensor], width: int) -> list[Beam]:
-    """The likeliest ways to go on from these beams, among all pieces."""
-    totals = torch.stack([beam.log_chance + c.double() for beam, c in zip(beams, chances, strict=True)])
-    top = totals.flatten().topk(min(width, totals.numel()))
-    size = totals.shape[1]
-    pairs = zip(top.values.tolist(), top.indices.tolist(), strict=True)
-    found = [Beam((*beams[place // size].ids, place % size), chance) for chance, place in pairs]
-    return sorted(found, key=lambda b: (-b.log_chance, b.ids))
+def _widen(beams: Sequence[Beam], scores: Sequence[Tensor], width: int) -> list[Beam]:
+    """The likeliest ways to go on from these beams, among the likeliest pieces of each."""
+    kept = torch.stack(list(scores))  # (beams, 2, pieces)
+    check_finite(kept.numpy())
+    starts = torch.tensor([beam.log_chance for beam in beams], dtype=torch.double)
+    totals = (starts[:, None] + kept[:, 0]).flatten()
+    top = totals.topk(min(width, len(totals)))
+    ids, size = kept[:, 1].flatten()[top.indices].long().tolist(), kept.shape[2]
+    ways = zip(top.values.tolist(), top.indices.tolist(), ids, strict=True)
+    return _sort(Beam((*beams[place // size].ids, id), chance) for chance, place, id in ways)
+
+
+def _sort(beams: Iterable[Beam]) -> list[Beam]:
+    return sorted(beams, key=lambda b: (-b.log_chance, b.ids))

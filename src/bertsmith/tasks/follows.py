@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from bertsmith.tasks.embed import one_row_each
-from bertsmith.tasks.result import Result
+from bertsmith.tasks.result import Result, check_finite
 from bertsmith.tasks.task import Row, Task
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -24,6 +24,8 @@ class Follows(Task[tuple[str, str], Result]):
         return one_row_each(self.tokenizer.encode_many(texts, pairs, length=self.limit, truncate=self.truncate))
 
     def answer(self, example: tuple[str, str], rows: Sequence[Row], scores: Sequence[Tensor]) -> Result:
-        chances = scores[0][0].softmax(dim=-1).tolist()
-        answers = [{"label": label, "score": chance} for label, chance in zip(self.labels, chances, strict=True)]
+        chances = scores[0][0].softmax(dim=-1)
+        check_finite(chances.numpy())
+        pairs = zip(self.labels, chances.tolist(), strict=True)
+        answers = [{"label": label, "score": chance} for label, chance in pairs]
         return Result(sorted(answers, key=lambda a: -a["score"]), truncated=rows[0].dropped)

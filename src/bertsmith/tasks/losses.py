@@ -24,7 +24,7 @@ class Criterion:
         cost = F.cross_entropy(scores, known, weights, reduction="none", label_smoothing=self.smoothing)
         if self.focal:
             right = scores.softmax(dim=-1).gather(1, known[:, None])[:, 0]
-            cost = cost * (1 - right) ** self.focal
+            cost = cost * (1 - right).clamp(min=1e-7) ** self.focal  # a power below 1 has no slope at 0
         return torch.where(gold >= 0, cost, 0.0)
 
     def several(self, scores: Tensor, gold: Tensor) -> Tensor:
@@ -36,7 +36,7 @@ class Criterion:
         cost = F.binary_cross_entropy_with_logits(scores, wanted, pos_weight=weights, reduction="none")
         if self.focal:
             right = torch.where(known > 0.5, scores.sigmoid(), 1 - scores.sigmoid())
-            cost = cost * (1 - right) ** self.focal
+            cost = cost * (1 - right).clamp(min=1e-7) ** self.focal
         return torch.where(gold[:, 0] >= 0, cost.mean(dim=-1), 0.0)
 
 

@@ -3,7 +3,7 @@
 A text that is too long becomes overlapping windows; each mask is asked for in the window in which it lies most central.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bertsmith.errors import BertsmithError
@@ -11,6 +11,14 @@ from bertsmith.tasks.spelling import Span
 from bertsmith.tasks.task import Row
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.tokenizer import Tokenizer
+
+
+@dataclass
+class MaskRow(Row):
+    """A row that asks for one mask, and what is kept of the answer: the `best` likeliest pieces, or the `wanted`."""
+
+    best: int = 0
+    wanted: Sequence[int] = ()
 
 
 @dataclass
@@ -27,7 +35,7 @@ class MaskedText:
     masks: list[Mask]
     dropped: int
 
-    def row(self, mask: Mask, filled: Mapping[int, int]) -> Row:
+    def row(self, mask: Mask, filled: Mapping[int, int], best: int = 0, wanted: Sequence[int] = ()) -> MaskRow:
         """The row that asks for `mask`, with the masks of these numbers filled by these ids."""
         window = self.windows[mask.window]
         ids = list(window.ids)
@@ -35,16 +43,16 @@ class MaskedText:
             place = self.masks[number].places.get(mask.window)
             if place is not None:
                 ids[place] = id
-        return Row(ids, window.segments, at=[mask.places[mask.window]])
+        return MaskRow(ids, window.segments, at=[mask.places[mask.window]], best=best, wanted=wanted)
 
-    def row_of_pieces(self, mask: Mask, pieces: list[int], known: int, mask_id: int) -> Row:
+    def row_of_pieces(self, mask: Mask, pieces: list[int], known: int, mask_id: int) -> MaskRow:
         """The row that asks for piece number `known` of a word in the mask's place, the pieces before it given."""
         window = self.windows[mask.window]
         place = mask.places[mask.window]
         word = [*pieces[:known], *[mask_id] * (len(pieces) - known)]
         ids = [*window.ids[:place], *word, *window.ids[place + 1 :]]
         segments = [*window.segments[:place], *[window.segments[place]] * len(word), *window.segments[place + 1 :]]
-        return Row(ids, segments, at=[place + known])
+        return MaskRow(ids, segments, at=[place + known], wanted=[pieces[known]])
 
 
 def find_spans(tokenizer: Tokenizer, whole: Encoding) -> list[Span]:

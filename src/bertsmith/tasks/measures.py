@@ -1,7 +1,8 @@
 """A score that knows how certain it is: what each example adds, and how the sums become a value.
 
 Every metric here is a function of sums over examples (right ones and all of them; true positives, predicted, gold), so
-resampling examples for an interval or a paired test is one matrix product, whatever the metric.
+resampling examples for an interval or a paired test is one matrix product, whatever the metric. A share of nothing is 0
+here, as in scikit-learn with zero_division=0.
 """
 
 from collections.abc import Callable
@@ -21,3 +22,74 @@ class Measure:
     @property
     def point(self) -> float:
         return float(self.value(self.counts.sum(axis=0)))
+
+
+def share(part: Any, whole: Any) -> Array:
+    """part / whole, and 0 where the whole is 0."""
+    part, whole = np.asarray(part, dtype=np.float64), np.asarray(whole, dtype=np.float64)
+    return np.divide(part, whole, out=np.zeros(np.broadcast_shapes(part.shape, whole.shape)), where=whole != 0)
+
+
+def mean(values: Array) -> Measure:
+    """The mean of one value an example: accuracy, exact match."""
+    values = np.asarray(values, dtype=np.float64)
+    return Measure(np.stack([values, np.ones_like(values)], axis=1), lambda sums: share(sums[..., 0], sums[..., 1]))
+
+
+def count_labels(gold: Array, found: Array) -> Array:
+    """Which labels examples have and which they were given, (examples, labels) of 0 and 1 -> (examples, 3 · labels).
+
+    The thirds are: rightly given, given, gold. All of the measures below are functions of their sums.
+    """
+    gold, found = np.asarray(gold, dtype=bool), np.asarray(found, dtype=bool)
+    return np.concatenate([gold & found, found, gold], axis=1).astype(np.uint8)
+
+
+def thirds(sums: Array) -> tuple[Array, Array, Array]:
+    """(…, 3 · labels) -> rightly given, given, gold, each (…, labels)."""
+    right, found, gold = np.split(np.asarray(sums, dtype=np.float64), 3, axis=-1)
+    return right, found, gold
+
+
+def micro_f1(sums: Array) -> Array:
+    right, found, gold = (each.sum(axis=-1) for each in thirds(sums))
+    return share(2 * right, found + gold)
+
+
+def macro_f1(sums: Array) -> Array:
+    """The mean over all labels; one that is neither given nor gold is 0, as in scikit-learn's for several labels."""
+    right, found, gold = thirds(sums)
+    return share(2 * right, found + gold).mean(axis=-1)
+
+
+def macro_f1_present(sums: Array) -> Array:
+    """The mean over the labels that are given or gold somewhere, as in scikit-learn's for one label an example."""
+    right, found, gold = thirds(sums)
+    present = (found + gold) > 0
+    return share(share(2 * right, found + gold).sum(axis=-1), present.sum(axis=-1))
+
+
+def weighted_f1(sums: Array) -> Array:
+    """The mean over the labels, each counted as often as it is gold."""
+    right, found, gold = thirds(sums)
+    return share((gold * share(2 * right, found + gold)).sum(axis=-1), gold.sum(axis=-1))
+
+
+def f1_of(label: int) -> Callable[[Array], Array]:
+    """The F1 of one label, by its number."""
+
+    def value(sums: Array) -> Array:
+        right, found, gold = (each[..., label] for each in thirds(sums))
+        return share(2 * right, found + gold)
+
+    return value
+
+
+def matthews(sums: Array) -> Array:
+    """Matthews' correlation for one label an example, of any number of classes (Gorodkin 2004); 0 if undefined."""
+    right, found, gold = thirds(sums)
+    total, agreed = gold.sum(axis=-1), right.sum(axis=-1)
+    covariance = agreed * total - (found * gold).sum(axis=-1)
+    # The root of each factor, not of the product: counts of some 100,000 to the fourth power lose whole numbers.
+    spread = np.sqrt(total**2 - (found**2).sum(axis=-1)) * np.sqrt(total**2 - (gold**2).sum(axis=-1))
+    return share(covariance, spread)

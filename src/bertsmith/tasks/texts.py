@@ -1,6 +1,7 @@
-"""What a caller may give as texts: one, or several in any iterable; all else is refused in one sentence."""
+"""What a caller may give: texts, one or several in any iterable, and counts; all else is refused in one sentence."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from numbers import Integral
 from typing import Any
 
 from bertsmith.errors import BertsmithError
@@ -8,10 +9,26 @@ from bertsmith.errors import BertsmithError
 
 def list_texts(given: Any) -> list[str]:
     """The texts of a list, a tuple, a generator, a column of a table."""
-    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+    if isinstance(given, (str, bytes, Mapping)) or not is_iterable(given):
         raise BertsmithError(f"give a text or a list of texts, not {type(given).__name__}.")
     texts = list(given)
     for number, text in enumerate(texts, 1):
         if not isinstance(text, str):
             raise BertsmithError(f"text {number} must be a string, not {type(text).__name__}.")
     return texts
+
+
+def is_iterable(given: Any) -> bool:
+    """Whether it can be gone through; an array without dimensions is an `Iterable`, but cannot."""
+    try:
+        iter(given)
+    except TypeError:
+        return False
+    return True
+
+
+def take_count(name: str, given: Any) -> int:
+    """A whole number of at least 1, NumPy's too; `name` is what the caller knows it by."""
+    if isinstance(given, bool) or not isinstance(given, Integral) or given < 1:
+        raise BertsmithError(f"{name} is {given!r}; it must be a whole number of at least 1.")
+    return int(given)

@@ -53,8 +53,8 @@ class TrainedTask(Task[Example, Answer]):
         """How far two readings of the same rows are apart, (n,)."""
         return diverge(one, other)
 
-    def gold(self, rows: Sequence[Row]) -> "np.ndarray[Any, Any]":
-        """The gold of rows as `loss` takes it: items stacked on the first axis."""
+    def gold(self, rows: Sequence[Any]) -> "np.ndarray[Any, Any]":
+        """The `gold` of rows as `loss` takes it: items stacked on the first axis."""
         return np.concatenate([np.atleast_1d(np.asarray(row.gold)) for row in rows])
 
     def tune(self, examples: Sequence[Example], rows: Sequence[Sequence[Row]], scores: Sequence[Sequence[Tensor]],

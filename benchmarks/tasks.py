@@ -1,0 +1,184 @@
+"""Real data of every kind: one row a dataset, one command a row.
+
+    python benchmarks/tasks.py --data DIR --device cuda --jobs 8 --out benchmarks/results/tasks.json
+    python benchmarks/tasks.py --data DIR --rows atis,snips
+    python benchmarks/tasks.py --list                       # the commands only
+
+A row is data: to add one, add it to ROWS. Where a dataset has one held-out file it is `test`: it chose nothing, as
+training sets its own development part aside. SQuAD is the exception, as its rules tune on the file that they score.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from finetune import find_commit
+
+
+@dataclass(frozen=True)
+class Dataset:
+    task: str
+    train: str
+    test: str = ""  # scored by `bertsmith evaluate` after training
+    dev: str = ""
+    flags: str = ""
+    show: tuple[str, ...] = ("f1",)
+
+
+R52 = ("classify", "topics/reuters_r8_r52/reuters-r52-train.tab", "topics/reuters_r8_r52/reuters-r52-test.tab")
+NEWS = ("classify", "20newsgroups/train.jsonl", "20newsgroups/test.jsonl")
+CLASSES = ("accuracy", "macro_f1")
+LONG = "--rate 1e-4 --epochs 4 --length 256 --truncate"
+SHORT = "--rate 2e-4 --epochs 8 --length 128 --truncate"  # few examples of most of the 52 classes
+
+ROWS = {
+    "r52-head": Dataset(*R52, flags=f"{SHORT} head", show=CLASSES),
+    "r52-head+tail": Dataset(*R52, flags=f"{SHORT} head+tail", show=CLASSES),
+    "r52-windows": Dataset(*R52, flags=f"{SHORT} windows", show=CLASSES),
+    "20news-head": Dataset(*NEWS, flags=f"{LONG} head", show=CLASSES),
+    "20news-head+tail": Dataset(*NEWS, flags=f"{LONG} head+tail", show=CLASSES),
+    "20news-windows": Dataset(*NEWS, flags=f"{LONG} windows", show=CLASSES),
+    "goemotions": Dataset(
+        "classify", "goemotions/train.tsv", "goemotions/dev.tsv", flags="--rate 1e-4 --epochs 4 --length 128",
+        show=("micro_f1", "macro_f1"),
+    ),
+    "ud-ewt-pos": Dataset(
+        "tag", "ud_ewt/en_ewt-ud-train.rebuilt.conllu", "ud_ewt/en_ewt-ud-dev.conllu",
+        flags="--tags upos --rate 2e-4 --epochs 4", show=("accuracy",),
+    ),
+    "conll2000": Dataset("tag", "conll2000/train.txt", "conll2000/test.txt", flags="--rate 2e-4 --epochs 5"),
+    "snips": Dataset("tag", "slots/snips/train", "slots/snips/test", "slots/snips/dev", "--rate 2e-4 --epochs 6"),
+    "atis": Dataset("tag", "slots/atis/train", "slots/atis/test", "slots/atis/dev", "--rate 2e-4 --epochs 15"),
+    "squad-1.1": Dataset(
+        "span", "squad/train-v1.1.subset.json", dev="squad/dev-v1.1.json", flags="--rate 1e-4 --epochs 3",
+        show=("f1", "exact"),
+    ),
+    "squad-2.0": Dataset(
+        "span", "squad/train-v2.0.first-10-articles.json", dev="squad/dev-v2.0.rebuilt.json",
+        flags="--rate 1e-4 --epochs 4", show=("f1", "exact"),
+    ),
+}  # fmt: skip
+
+
+def commands(name: str, data: str, out: str) -> list[list[str]]:
+    """Words of `bertsmith …`: training, and scoring where a test file waits."""
+    row = ROWS[name]
+    train = ["finetune", "--task", row.task, "--train", f"{data}/{row.train}", "--out", out]
+    train += ["--dev", f"{data}/{row.dev}"] if row.dev else []
+    found = [train + shlex.split(row.flags)]
+    if row.test:
+        found.append(["evaluate", "--model", out, "--data", f"{data}/{row.test}", "--json"])
+    return found
+
+
+def spell(name: str) -> str:
+    """What a person types; $DATA is the folder with the datasets."""
+    return " && ".join("bertsmith " + " ".join(words) for words in commands(name, "$DATA", f"runs/{name}"))
+
+
+def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """A row of the table; one that fails leaves the end of what it said in `error`."""
+    row: dict[str, Any] = {"name": name, "command": spell(name)}
+    threads = {"OMP_NUM_THREADS": str(options.threads), "RAYON_NUM_THREADS": str(options.threads)}
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        out = f"{folder}/run"
+        steps = commands(name, str(options.data), out)
+        steps[0] += ["--model", str(options.model)] if options.model else []
+        steps[0] += ["--seed", str(options.seed), *options.flags]
+        for words in steps:
+            words += ["--device", options.device, "--threads", str(options.threads)]
+            command = [sys.executable, "-m", "bertsmith", *words]
+            done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **threads})
+            if done.returncode:
+                return {**row, "error": (done.stderr or done.stdout)[-2000:]}
+            if words is steps[0]:
+                report = json.loads(Path(out, "metrics.json").read_text(encoding="utf-8"))
+                row |= {"dev": report["dev"], "speed": report.get("speed"), "train_s": since(start)}
+    if ROWS[name].test:
+        row["test"] = json.loads(done.stdout[done.stdout.index("{") :])["metrics"]
+    return {**row, "wall_s": since(start)}
+
+
+def since(start: float) -> float:
+    return round(time.perf_counter() - start, 1)
+
+
+def show(row: dict[str, Any]) -> str:
+    if "error" in row:
+        return f"{row['name']:17} FAILED\n{row['error']}"
+    on = "test" if "test" in row else "dev"
+    figures = []
+    for metric in ROWS[row["name"]].show:
+        found = row[on][metric]
+        figures.append(f"{metric} {100 * found['value']:.1f} [{100 * found['low']:.1f}, {100 * found['high']:.1f}]")
+    size = f"n {found['n']:,}"
+    return f"{row['name']:17} {on:4} {', '.join(figures):60} {size:>8} {row['wall_s']:6.0f} s\n    {row['command']}"
+
+
+def write(rows: list[dict[str, Any]], options: argparse.Namespace) -> None:
+    if options.out is None:
+        return
+    import torch
+
+    machine = torch.cuda.get_device_name() if options.device == "cuda" else f"{options.threads} CPU threads"
+    beside = f", {options.jobs} runs side by side" if options.jobs > 1 else ""
+    about = {
+        "about": f"{machine}, torch {torch.__version__}{beside}",
+        "date": str(date.today()),
+        "commit": options.commit or find_commit(),
+    }
+    ordered = sorted(rows, key=lambda row: list(ROWS).index(row["name"]))
+    options.out.write_text(json.dumps({**about, "rows": ordered}, indent=1) + "\n", encoding="utf-8")
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="folder with the datasets")
+    parser.add_argument("--rows", type=lambda text: text.split(","), default=list(ROWS), help=", ".join(ROWS))
+    parser.add_argument("--model", type=Path, help="folder of the encoder; the default is bertsmith's own default")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="rows side by side")
+    parser.add_argument("--flags", type=shlex.split, default=[], help="more flags of finetune, as in '--max-steps 20'")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON, after every row")
+    parser.add_argument("--commit", help="named in the file where git is not there to tell")
+    parser.add_argument("--list", action="store_true", help="print the commands and run nothing")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = parse()
+    if options.list or options.data is None:  # `make bench` calls every script, and the data cannot be shipped
+        for name in options.rows:
+            print(spell(name))
+        return
+    rows: list[dict[str, Any]] = []
+    lock = threading.Lock()
+
+    def keep(name: str) -> None:
+        row = run(name, options)
+        with lock:
+            rows.append(row)
+            print(show(row), flush=True)
+            write(rows, options)  # what is done stays done if the time runs out
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(keep, options.rows))
+    sys.exit(any("error" in row for row in rows))
+
+
+if __name__ == "__main__":
+    main()

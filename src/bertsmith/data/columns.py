@@ -1,0 +1,218 @@
+"""Which column is which. In: a table, the roles a task has, the user's choices. Out: role -> column, and why.
+
+The rules, in this order:
+1. A column that the user chose for a role has it; a number counts the columns from 1 where none has that name.
+2. Two texts by their usual names in pairs (sentence1 and sentence2, premise and hypothesis, question and sentence, …),
+   unless the user chose a column for one of the two.
+3. The usual names of each role (`NAMES`, case and spaces aside), the first group of them that occurs. Two columns of
+   one group are an error that names the flag to decide it.
+4. For texts with labels in two columns of unknown names: the one with fewer distinct values is the label. A single
+   unknown column left over is the text; it is the label only where one is required.
+"""
+
+import difflib
+import re
+from collections.abc import Collection, Mapping, Sequence
+
+from bertsmith.data.table import Table
+from bertsmith.errors import BertsmithError
+
+NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "text": (
+        ("text",),
+        ("sentence", "sentence1", "review", "content", "comment", "tweet", "document", "body", "message", "utterance",
+         "premise", "question1", "text1", "text_a", "sentence_a"),
+        ("question", "query", "post", "description", "article", "abstract", "input", "title"),
+    ),
+    "pair": (("pair", "text_pair", "text2", "text_b", "sentence2", "sentence_b", "hypothesis", "question2"),),
+    "label": (
+        ("label", "labels", "gold_label"),
+        ("class", "category", "target", "sentiment", "intent", "topic", "y", "gold", "emotion", "emotions", "stars",
+         "rating", "score", "quality", "is_duplicate", "polarity", "similarity"),
+        ("label_text", "label_name"),
+    ),
+    "words": (("words", "tokens"), ("form", "word", "token")),
+    "tags": (
+        ("tags", "ner_tags", "ner", "bio", "bio_tags", "iob", "slots"),
+        ("labels", "label"),
+        ("upos", "pos", "pos_tags"),
+        ("chunk", "chunks", "chunk_tags"),
+        ("xpos",),
+    ),
+    "entities": (("entities", "spans", "ents"), ("labels", "label", "annotations")),
+    "question": (("question",), ("query", "question_text")),
+    "context": (("context",), ("passage", "paragraph", "document", "article"), ("text",)),
+    "answers": (("answers",), ("answer", "answer_text")),
+    "start": (("answer_start",), ("start",)),
+    "id": (("id",), ("qid", "question_id", "guid", "idx")),
+    "impossible": (("is_impossible",), ("impossible",)),
+}  # fmt: skip
+PAIRS = (
+    ("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2"), ("question", "sentence"),
+    ("text", "text_pair"), ("text", "pair"), ("sentence", "pair"), ("text1", "text2"), ("text_a", "text_b"),
+    ("sentence_a", "sentence_b"), ("#1_string", "#2_string"), ("question", "passage"), ("query", "passage"),
+    ("query", "document"),
+)  # fmt: skip
+COMPANIONS = ("id", "idx", "index", "guid", "uid", "row", "split", "source", "date", "lang", "language", "url", "name")
+KNOWN = frozenset(name for groups in NAMES.values() for group in groups for name in group) | frozenset(
+    name for pair in PAIRS for name in pair
+) | frozenset(COMPANIONS)  # fmt: skip
+REQUIRED = ("text", "words", "question", "context")  # where a role of these is asked for at all
+
+
+class Columns(dict[str, str]):
+    """Role -> column; `notes` are sentences that say what was decided without a flag or a usual name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[str] = []
+
+
+def find_columns(
+    table: Table,
+    roles: Sequence[str],
+    chosen: Mapping[str, str | None] | None = None,
+    *,
+    required: Collection[str] | None = None,
+) -> Columns:
+    """The column of each role that the table has; a role in `required` without one is an error.
+
+    Words may also come as a `text`, with `entities` marked in it; whichever of the two forms is there has its roles.
+    """
+    found = Columns()
+    choices = {role: column for role, column in (chosen or {}).items() if column is not None}
+    for role, column in choices.items():
+        found[role] = _check_choice(table, role, column)
+    if {"text", "pair"} <= set(roles) and not {"text", "pair"} & set(choices):
+        _find_pair(table, found)
+    for role in roles:
+        if role not in found and not (role == "pair" and "text" in choices):
+            _find_by_name(table, role, found)
+    if "answers" in found and "start" not in found:
+        _find_by_name(table, "start", found)
+    if "words" in roles:
+        _choose_form(table, found, choices)
+    if "label" in roles:
+        _find_unnamed(table, found, "label" in (required or ()))
+    for role in (role for role in roles if role in (REQUIRED if required is None else required)):
+        if role not in found and not (role == "words" and "text" in found):
+            raise _missing(table, role)
+    return found
+
+
+def normalize(name: str) -> str:
+    """A column's name as the lists here write it."""
+    return re.sub(r"[\s\-]+", "_", name.strip().lower())
+
+
+def flag(role: str) -> str:
+    """What the user writes to choose the column of a role."""
+    return f"--{role} COLUMN"
+
+
+def _check_choice(table: Table, role: str, column: str) -> str:
+    if column in table.columns:
+        return column
+    if column.isdecimal() and 0 < int(column) <= len(table.columns):
+        return table.columns[int(column) - 1]
+    near = difflib.get_close_matches(column, table.columns, 1, 0.5)
+    hint = f'; did you mean "{near[0]}"' if near else ""
+    raise BertsmithError(
+        f'{table.name} has no column "{column}", which was chosen as {role}{hint} (columns: {_list(table.columns)}).'
+    )
+
+
+def _find_pair(table: Table, found: Columns) -> None:
+    by_name = {normalize(column): column for column in table.columns}
+    pairs = [(by_name[one], by_name[other]) for one, other in PAIRS if one in by_name and other in by_name]
+    if not pairs:
+        return
+    several = sorted({column for pair in pairs for column in pair}, key=table.columns.index)
+    others = [column for column in several if column not in pairs[0]]
+    if "text" in by_name and by_name["text"] not in several:
+        others.append(by_name["text"])
+    if others:
+        raise BertsmithError(
+            f"{table.name} has several columns that may be the text and its pair: {_list([*pairs[0], *others])}; "
+            f"choose with {flag('text')} and, where a pair is wanted, {flag('pair')}."
+        )
+    found["text"], found["pair"] = pairs[0]
+    found.notes.append(f'took columns "{pairs[0][0]}" and "{pairs[0][1]}" as a pair of texts because of their names')
+
+
+def _find_by_name(table: Table, role: str, found: Columns) -> None:
+    free = [column for column in table.columns if column not in found.values()]
+    for group in NAMES.get(role, ((role,),)):
+        columns = [column for column in free if normalize(column) in group and _fits(table, role, column)]
+        if len(columns) > 1:
+            raise BertsmithError(
+                f"{table.name} has {len(columns)} columns that may be the {role}: {_list(columns)}; choose one with "
+                f"{flag(role)}."
+            )
+        if columns:
+            found[role] = columns[0]
+            return
+
+
+def _fits(table: Table, role: str, column: str) -> bool:
+    """`labels` may hold one tag a word or marked spans: only the values tell."""
+    if role not in ("tags", "entities") or normalize(column) not in ("labels", "label"):
+        return True
+    first = next((value for record in table.records if (value := record[column])), None)
+    marks = isinstance(first, (list, tuple)) and isinstance(first[0], (list, tuple, dict))
+    return marks == (role == "entities")
+
+
+def _choose_form(table: Table, found: Columns, chosen: Mapping[str, str]) -> None:
+    """Words with their tags, or a text with its entities: what the user chose, else what has gold, else words."""
+    if not {"words", "tags"} <= set(found):
+        for role in {"text", "entities"} - set(found):
+            _find_by_name(table, role, found)
+    marked = "text" in found and "entities" in found
+    as_words = "words" in found and ("tags" in found or not marked)
+    if {"words", "tags"} & set(chosen):
+        as_words = True
+    elif {"text", "entities"} & set(chosen):
+        as_words = False
+    for role in ("text", "entities") if as_words else ("words", "tags"):
+        found.pop(role, None)
+
+
+def _find_unnamed(table: Table, found: Columns, need_label: bool) -> None:
+    left = [
+        column
+        for column in table.columns
+        if column not in found.values() and (normalize(column) not in COMPANIONS or len(table.columns) == 1)
+    ]
+    if "text" not in found and "label" not in found and len(left) == 2:
+        one, other = left
+        text, label = (one, other) if _weight(table, one) >= _weight(table, other) else (other, one)
+        found["text"], found["label"] = text, label
+        few, many = _weight(table, label)[0], _weight(table, text)[0]
+        why = f"it has {few:,} distinct values against {many:,}" if few < many else "its values are shorter"
+        found.notes.append(f'took column "{label}" as label and "{text}" as text because {why}')
+    elif "text" not in found and len(left) == 1:
+        found["text"] = left[0]
+        found.notes.append(f'took column "{left[0]}" as text because no other is left')
+    elif "text" in found and "label" not in found and need_label and len(left) == 1:
+        found["label"] = left[0]
+        found.notes.append(f'took column "{left[0]}" as label because no other is left')
+
+
+def _weight(table: Table, column: str) -> tuple[int, int]:
+    """Distinct values and, where that does not decide, characters: the text has more of both."""
+    values = [str(record[column]) for record in table.records]
+    return len(set(values)), sum(map(len, values))
+
+
+def _missing(table: Table, role: str) -> BertsmithError:
+    usual = ", ".join(name for group in NAMES.get(role, ()) for name in group[:6])
+    return BertsmithError(
+        f"{table.name} has no column known as {role} (its columns: {_list(table.columns)}); name it with {flag(role)}, "
+        f"or call it by a usual name ({usual})."
+    )
+
+
+def _list(columns: Sequence[str]) -> str:
+    shown = ", ".join(f'"{column}"' for column in columns[:20])
+    return shown if len(columns) <= 20 else f"{shown} and {len(columns) - 20} more"

@@ -1,0 +1,74 @@
+"""How long examples are, and what a limit would cut off.
+
+In: the lengths of examples in tokens, or in words where no tokenizer is there, and the longest row that a model reads.
+Out: facts (percentiles, a histogram, what is cut) and the findings that follow from them.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Any
+
+from bertsmith.data.findings import Diagnosis, Placed, counted, share
+
+EDGES = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)  # upper ends of the histogram's bars
+FAR_TOO_LONG = 20  # times the limit: a whole book among reviews, or a file whose sentences were never separated
+MOSTLY = 0.5  # this share of examples cut: the limit, not the data, is what should change
+
+
+def measure_lengths(lengths: Sequence[int], limit: int | None, unit: str) -> dict[str, Any]:
+    """The facts; `cut` counts the examples longer than the limit and `dropped` what of them does not fit."""
+    ordered = sorted(lengths)
+    if not ordered:
+        return {"unit": unit, "total": 0}
+    facts: dict[str, Any] = {"unit": unit, "total": sum(ordered), "least": ordered[0], "most": ordered[-1]}
+    facts["mean"] = round(facts["total"] / len(ordered), 1)
+    facts |= {f"p{p}": ordered[-(-p * len(ordered) // 100) - 1] for p in (50, 90, 95, 99)}
+    facts["histogram"] = list_bars(ordered)
+    if limit is not None:
+        over = [length - limit for length in ordered[bisect_left(ordered, limit + 1) :]]
+        facts |= {"limit": limit, "cut": len(over), "dropped": sum(over)}
+    return facts
+
+
+def list_bars(ordered: Sequence[int]) -> list[dict[str, int | None]]:
+    """Bars of a histogram over sorted lengths; each counts lengths from `from` to `to`, both included."""
+    bars: list[dict[str, int | None]] = []
+    before, start = 0, 0
+    for edge in EDGES:
+        upto = bisect_left(ordered, edge + 1)
+        bars.append({"from": start, "to": edge, "count": upto - before})
+        before, start = upto, edge + 1
+        if before == len(ordered):
+            return bars
+    return [*bars, {"from": start, "to": None, "count": len(ordered) - before}]
+
+
+def report_lengths(
+    diagnosis: Diagnosis, examples: Sequence[Placed], lengths: Sequence[int], facts: dict[str, Any],
+    nouns: tuple[str, str],
+    cuts: str = "would be cut",
+) -> None:  # fmt: skip
+    """Findings on what is longer than the limit; `cuts` says what becomes of it."""
+    limit, cut = facts.get("limit"), facts.get("cut", 0)
+    if not limit or not cut:
+        return
+    unit = facts["unit"]
+    size = f"{counted(cut, *nouns)} of {len(examples):,}"
+    lost = f"{share(facts['dropped'], facts['total'])} of all {unit}"
+    least = "" if unit == "tokens" else "at least "  # a word is one token or more
+    longest = max(range(len(lengths)), key=lengths.__getitem__)
+    far = [i for i, length in enumerate(lengths) if length > FAR_TOO_LONG * limit]
+    if far:
+        far.sort(key=lengths.__getitem__, reverse=True)
+        diagnosis.add(
+            "warning",
+            f"{counted(len(far), *nouns)} of more than {FAR_TOO_LONG * limit:,} {unit}, the longest of "
+            f"{lengths[far[0]]:,}, where the model reads {limit:,} at a time: is that one {nouns[0]} each?",
+            [examples[i] for i in far],
+        )
+    diagnosis.add(
+        "warning" if cut > MOSTLY * len(examples) else "note",
+        f"{least}{size} {'is' if cut == 1 else 'are'} longer than {limit:,} tokens; {lost} {cuts}; "
+        f"the longest has {lengths[longest]:,}",
+        [examples[longest]],
+    )

@@ -1,0 +1,117 @@
+"""Records become texts with their labels. In: a table and its columns by role. Out: `TextExample`s.
+
+A label is a string, whatever it was: 1 and 1.0 are "1", true is "true"; white space around it goes. An empty one is an
+error, unless a text may have several labels: then it has none. An empty text passes; the data doctor judges it.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bertsmith.data.cells import describe, is_missing, list_cell, sound, text_cell
+from bertsmith.data.decoding import bare_lines, decode
+from bertsmith.data.examples import TextExample
+from bertsmith.data.table import Table
+from bertsmith.errors import BertsmithError
+
+SEPARATORS = (";", "|", ",")
+
+
+def text_examples(
+    table: Table,
+    columns: Mapping[str, str],
+    *,
+    several: bool | None = None,
+    separator: str | None = None,
+    label_names: Sequence[str] | None = None,
+    gold: bool = True,
+) -> list[TextExample]:
+    """`columns` are those of `find_columns`; without a label column, or with `gold=False`, labels are None.
+
+    `several`: a text may have any number of labels, as lists or cut at `separator` (None: the one that most cells
+    have); None: it is so where the column holds lists. `label_names[n]` is the name of label n where numbers are given.
+    """
+    text, pair, label = columns["text"], columns.get("pair"), columns.get("label") if gold else None
+    if label is not None and several is None:
+        several = any(list_cell(record[label]) is not None for record in table.records)
+    if label is not None and several and separator is None:
+        separator = guess_separator(table, label)
+    examples = []
+    for i in range(len(table.records)):
+        labels = None
+        if label is not None:
+            found = _labels(table, i, label, bool(several), separator)
+            labels = tuple(dict.fromkeys(_name(value, label_names, table, i, label) for value in found))
+        other = text_cell(table, i, pair) if pair is not None else None
+        examples.append(TextExample(text_cell(table, i, text), other, labels, table.where(i)))
+    return examples
+
+
+def plain_label(value: Any) -> str:
+    """A label as a string; "" where there is none."""
+    if is_missing(value):
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    written = str(value).strip()
+    return "" if written.lower() == "nan" else written
+
+
+def guess_separator(table: Table, column: str) -> str | None:
+    """What parts the labels in the cells of a column: the separator that most cells hold; None: no cell holds one."""
+    cells = [record[column] for record in table.records if isinstance(record[column], str)]
+    counts = {separator: sum(separator in cell for cell in cells) for separator in SEPARATORS}
+    best = max(SEPARATORS, key=lambda separator: counts[separator])
+    return best if counts[best] else None
+
+
+def read_label_names(path: str | Path) -> list[str]:
+    """The names of numbered labels, one a line, the first is number 0."""
+    try:
+        raw = Path(path).read_bytes()
+    except OSError as error:
+        raise BertsmithError(f"{path} cannot be read: {error.strerror}.") from None
+    lines = [line.strip() for _, line in bare_lines(decode(raw, str(path)))]
+    while lines and not lines[-1]:
+        lines.pop()
+    for number, line in enumerate(lines, 1):
+        if not line or line in lines[: number - 1]:
+            what = f'"{line}" stands there twice' if line else "an empty line"
+            raise BertsmithError(f"{path}, line {number:,}: {what}; give one name a line.")
+    if not lines:
+        raise BertsmithError(f"{path} is empty; give one name a line.")
+    return lines
+
+
+def _labels(table: Table, index: int, column: str, several: bool, separator: str | None) -> list[str]:
+    value = table.records[index][column]
+    found = list_cell(value)
+    if found is None:
+        if isinstance(value, dict):
+            raise BertsmithError(f"{table.where(index, column)}: a label is needed here, not {describe(value)}.")
+        written = plain_label(value)
+        found = written.split(separator) if several and separator else [written]
+        if several:
+            return [label for part in found if (label := plain_label(part))]
+    elif not several and len(found) != 1:
+        raise BertsmithError(
+            f"{table.where(index, column)}: {len(found)} labels where one is needed; to allow any number a text, say "
+            "several=True (--several)."
+        )
+    labels = [plain_label(value) for value in found]
+    if "" in labels:
+        raise BertsmithError(f"{table.where(index, column)}: the label is empty; give one or take the row out.")
+    return labels
+
+
+def _name(label: str, names: Sequence[str] | None, table: Table, index: int, column: str) -> str:
+    if names is None or (label in names and not label.isdecimal()):
+        return sound(label, table, index, column)
+    if not label.isdecimal() or int(label) >= len(names):
+        raise BertsmithError(
+            f'{table.where(index, column)}: label "{label}" is none of the {len(names):,} names given, which are '
+            f"numbered 0 to {len(names) - 1:,}."
+        )
+    return names[int(label)]

@@ -1,0 +1,6 @@
+"""The report that each fine-tuning run leaves: `RunFacts` in; report.html, README.md and metrics.json out."""
+
+from bertsmith.evaluation.report.facts import RunFacts
+from bertsmith.evaluation.report.writing import read_metrics, write_report
+
+__all__ = ["RunFacts", "read_metrics", "write_report"]

@@ -1,0 +1,143 @@
+"""The model card: `README.md` with the front matter that the Hugging Face hub reads."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import Any
+
+from bertsmith.evaluation.report.caveats import find_caveats
+from bertsmith.evaluation.report.excerpts import cut_name
+from bertsmith.evaluation.report.facts import RunFacts
+from bertsmith.evaluation.report.markup import plain, visible
+from bertsmith.evaluation.report.numbers import is_number, show_interval, show_score
+from bertsmith.evaluation.report.usage import tell_difference, use_bertsmith, use_command_line, use_transformers
+from bertsmith.evaluation.report.wording import describe_speed, flatten, name_run, name_task
+
+PIPELINES = {"classify": "text-classification", "tag": "token-classification", "span": "question-answering"}
+HUB_METRICS = {"matthews": "matthews_correlation", "mcc": "matthews_correlation", "em": "exact_match"}
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]*[A-Za-z0-9]")
+SHOWN = 80  # labels
+
+
+def make_card(facts: RunFacts) -> str:
+    parts = [
+        f"# {plain(name_run(facts))}",
+        _introduce(facts),
+        _section("Scores", _scores(facts)),
+        _section("Limits", "\n".join(f"- {plain(sentence)}" for sentence in find_caveats(facts))),
+        _section("Labels", _labels(facts)),
+        _section("How to use it", _use(facts)),
+        _section("Data", _data(facts)),
+        _section("Settings", _rows(["Setting", "Value"], flatten(facts.settings))),
+        _section("Training", _rows(["", ""], list(describe_speed(facts).items()))),
+        _section("Run it again", _code("sh", visible(facts.command)) if facts.command else ""),
+    ]
+    return make_front(facts) + "\n".join(part + "\n" for part in parts if part)
+
+
+def make_front(facts: RunFacts) -> str:
+    """The front matter. Texts are written as JSON strings, which YAML reads as they are."""
+    pipeline = PIPELINES.get(facts.task)
+    front = ["---", "library_name: transformers"]
+    front += [f"pipeline_tag: {pipeline}"] if pipeline else []
+    front += [f"base_model: {quote(facts.base)}"] if HUB_NAME.fullmatch(facts.base) else []
+    front += ["tags:", "- bertsmith", *([f"- {pipeline}"] if pipeline else [])]
+    names = dict.fromkeys(HUB_METRICS.get(name, name) for name in facts.main)
+    front += ["metrics:", *(f"- {quote(name)}" for name in names)] if names else []
+    results = [_result(facts, split, pipeline or facts.task) for split in facts.metrics]
+    results = [lines for lines in results if lines]
+    if results:
+        front += ["model-index:", f"- name: {quote(name_run(facts))}", "  results:"]
+        front += [line for lines in results for line in lines]
+    return "\n".join([*front, "---", "", ""])
+
+
+def _result(facts: RunFacts, split: str, pipeline: str) -> list[str]:
+    """One entry of the index: the scores on one split."""
+    values = [(name, score["value"]) for name, score in facts.metrics[split].items() if is_number(score.get("value"))]
+    source = _last(facts.data.get("files", {}).get(split, "")) or split
+    top = ["  - task:", f"      type: {pipeline}", "    dataset:", f"      name: {quote(source)}", "      type: custom"]
+    lines = [*top, f"      split: {quote(split)}", "    metrics:"]
+    for name, value in values:
+        lines += [f"    - type: {quote(HUB_METRICS.get(name, name))}", f"      name: {quote(name)}"]
+        lines += [f"      value: {json.dumps(round(float(value), 6))}"]
+    return lines if values else []
+
+
+def quote(text: object) -> str:
+    return json.dumps(visible(text), ensure_ascii=False)
+
+
+def _last(path: str) -> str:
+    """A file's or folder's own name: where it lay on somebody's disk is nobody's business."""
+    return PurePosixPath(PureWindowsPath(path).as_posix()).name
+
+
+def _section(heading: str, inside: str) -> str:
+    return f"## {heading}\n\n{inside}" if inside else ""
+
+
+def _code(language: str, text: str) -> str:
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def _rows(head: Sequence[str], rows: Sequence[Sequence[Any]], numbers: Sequence[int] = ()) -> str:
+    if not rows:
+        return ""
+    rule = ["---:" if i in numbers else "---" for i in range(len(head))]
+    lines = [head, rule, *([plain(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _introduce(facts: RunFacts) -> str:
+    base = facts.base if HUB_NAME.fullmatch(facts.base) else _last(facts.base)
+    told = f"{name_task(facts)}" + (f": {plain(base)}, fine-tuned" if base else "")
+    told += " with bertsmith" + (f" {plain(facts.version)}" if facts.version else "")
+    told += f" on {plain(facts.date)}" if facts.date else ""
+    return f"{told}. The whole report, with charts and errors, is in `report.html`; the numbers are in `metrics.json`."
+
+
+def _scores(facts: RunFacts) -> str:
+    rows = [
+        [split, name, show_score(score.get("value")), show_interval(score.get("low"), score.get("high")),
+         f"{score['n']:,}" if score.get("n") is not None else ""]
+        for split, metrics in facts.metrics.items()
+        for name, score in metrics.items()
+    ]  # fmt: skip
+    return _rows(["Split", "Metric", "Value", f"{100 * facts.level:g} % interval", "Examples"], rows, (2, 3, 4))
+
+
+def _labels(facts: RunFacts) -> str:
+    """Every label, with its scores where they are known."""
+    known = {row["label"]: row for row in facts.per_label}
+    names = list(dict.fromkeys([*facts.labels, *known]))
+    if not known:
+        left = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        return ", ".join(plain(cut_name(name)) for name in names[:SHOWN]) + left
+    rows = []
+    for name in names[:SHOWN]:
+        row = known.get(name)
+        cells = [show_score(value, 3) for value in (row["precision"], row["recall"], row["f1"])] if row else ["–"] * 3
+        rows.append([cut_name(name), *cells, f"{row['support']:,}" if row else "–"])
+    left = f"\n\n{len(names) - SHOWN} more labels are in `metrics.json`." if len(names) > SHOWN else ""
+    return _rows(["Label", "Precision", "Recall", "F1", "Examples"], rows, (1, 2, 3, 4)) + left
+
+
+def _use(facts: RunFacts) -> str:
+    difference = tell_difference(facts)
+    ours = f"With bertsmith:\n\n{_code('python', use_bertsmith(facts))}\n\n{_code('sh', use_command_line(facts))}"
+    theirs = f"With transformers:\n\n{_code('python', use_transformers(facts))}"
+    return f"{ours}\n\n{theirs}" + (f"\n\n{difference}" if difference else "")
+
+
+def _data(facts: RunFacts) -> str:
+    data = facts.data
+    counts, files = data.get("counts", {}), data.get("files", {})
+    splits = dict.fromkeys([*counts, *files])
+    rows = [[split, f"{counts[split]:,}" if split in counts else "", _last(files.get(split, ""))] for split in splits]
+    found = [f"- {plain(finding.get('message', ''))}" for finding in data.get("findings", [])]
+    told = f"The check of the data found:\n\n{chr(10).join(found)}" if found else ""
+    facts_table = _rows(["", ""], flatten(data.get("facts", {})))
+    return "\n\n".join(part for part in (_rows(["Split", "Examples", "From"], rows, (1,)), facts_table, told) if part)

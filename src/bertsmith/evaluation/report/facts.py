@@ -1,0 +1,127 @@
+"""What a fine-tuning run knows about itself when it ends: the one object from which report, card and metrics are made.
+
+Every field is plain JSON (dicts, lists, strings, numbers, None). All but the task are optional; a part that is absent
+leaves no trace in what is written.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, TypedDict
+
+Metrics = dict[str, "Score"]  # the main metric first
+
+
+class Score(TypedDict, total=False):
+    value: float
+    low: float | None  # the interval's ends
+    high: float | None
+    n: int  # examples
+
+
+class Confusion(TypedDict):
+    labels: list[str]
+    counts: list[list[int]]  # counts[gold][predicted]
+
+
+class LabelScore(TypedDict):
+    label: str
+    precision: float
+    recall: float
+    f1: float
+    support: int
+
+
+class Bin(TypedDict):
+    confidence: float  # the mean over the bin's predictions
+    accuracy: float
+    count: int
+
+
+class Reliability(TypedDict, total=False):
+    bins: list[Bin]  # as the model answers: after the temperature, where there is one
+    before: list[Bin]  # with temperature 1
+    ece_before: float
+    ece_after: float
+    temperature: float
+
+
+class Lengths(TypedDict, total=False):
+    edges: list[float]  # one more than counts
+    counts: list[int]
+    limit: int
+    policy: str  # head, tail, head+tail, windows, error
+    examples: int
+    examples_cut: int
+    tokens: int
+    tokens_cut: int
+
+
+class Finding(TypedDict, total=False):
+    level: str  # error, warning, note
+    message: str
+
+
+class Data(TypedDict, total=False):
+    counts: dict[str, int]  # split -> examples
+    files: dict[str, str]  # split -> where they came from
+    balance: dict[str, dict[str, int]]  # split -> label -> examples
+    findings: list[Finding]
+    facts: dict[str, Any]  # name -> value, shown as they are
+
+
+class Speed(TypedDict, total=False):
+    examples_per_second: float
+    tokens_per_second: float
+    seconds: float
+    device: str
+    peak_memory: int  # bytes
+
+
+class Mistake(TypedDict, total=False):
+    """One wrong answer. `score` says how sure the model was; the other keys are those of the task."""
+
+    score: float | None
+    where: str  # file and row
+    text: str  # classify
+    pair: str | None
+    gold: Any  # classify: a label or a list of them; tag: a tag a word; span: the texts of the right answers
+    predicted: Any  # classify and tag: as gold; span: a text, "" where the model says there is no answer
+    words: list[str]  # tag
+    question: str  # span
+    context: str
+    gold_start: int | None  # characters into the context
+    predicted_start: int | None
+
+
+@dataclass
+class RunFacts:
+    task: str  # classify, tag, span
+    title: str = ""
+    base: str = ""  # the model that was fine-tuned
+    date: str = ""
+    version: str = ""  # of bertsmith
+    several: bool = False  # classify: any number of labels a text
+    pairs: bool = False  # classify: two texts
+    labels: list[str] = field(default_factory=list)
+    metrics: dict[str, Metrics] = field(default_factory=dict)  # split -> metrics
+    level: float = 0.95  # of the intervals
+    curves: list[dict[str, Any]] = field(default_factory=list)  # the records of log.jsonl
+    best_step: int | None = None
+    confusion: Confusion | None = None
+    per_label: list[LabelScore] = field(default_factory=list)
+    reliability: Reliability | None = None
+    thresholds: dict[str, float] = field(default_factory=dict)  # label, or "no answer" -> threshold
+    errors: list[Mistake] = field(default_factory=list)
+    lengths: dict[str, Lengths] = field(default_factory=dict)  # split -> lengths
+    data: Data = field(default_factory=lambda: Data())
+    settings: dict[str, Any] = field(default_factory=dict)
+    speed: Speed = field(default_factory=lambda: Speed())
+    command: str = ""  # how to run it again
+
+    @property
+    def split(self) -> str:
+        """The split whose scores speak for the run: one that no decision has seen, if there is one."""
+        return next((name for name in ("test", "dev") if self.metrics.get(name)), next(iter(self.metrics), ""))
+
+    @property
+    def main(self) -> Metrics:
+        return self.metrics.get(self.split, {})

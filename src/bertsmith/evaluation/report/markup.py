@@ -1,0 +1,61 @@
+"""HTML, SVG and Markdown as strings, safe for any text: escaped, isolated, and nothing in it is hidden."""
+
+import html
+import re
+from collections.abc import Collection, Mapping
+
+# Characters that could reorder the text around them, are not allowed in HTML, XML or YAML, or cannot be encoded.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufeff\ufffe\uffff"
+    + "".join(f"{chr(plane << 16 | 0xFFFE)}{chr(plane << 16 | 0xFFFF)}" for plane in range(1, 17))
+    + "]"
+)
+
+
+def visible(text: object) -> str:
+    """The text with control characters as signs: U+0007 as ␇, U+202E as [U+202E]; letters of all scripts stay."""
+    return _HIDDEN.sub(_sign, str(text).replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _sign(found: re.Match[str]) -> str:
+    code = ord(found.group())
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    return f"[U+{code:04X}]"
+
+
+def escape(text: object) -> str:
+    return html.escape(visible(text))
+
+
+def tag(name: str, inside: str = "", attributes: Mapping[str, object] | None = None) -> str:
+    """An element around markup that is already safe; attributes are escaped here, those that are None left out."""
+    given = "".join(f' {key}="{escape(value)}"' for key, value in (attributes or {}).items() if value is not None)
+    return f"<{name}{given}>{inside}</{name}>"
+
+
+def isolate(text: object) -> str:
+    """A text from the data: whatever the direction of its script, it does not disturb its neighbours."""
+    return f"<bdi>{escape(text)}</bdi>"
+
+
+def plain(text: object) -> str:
+    """One line of Markdown that shows the text itself, whatever is in it."""
+    line = " ".join(visible(text).split())
+    for sign, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "&#124;")):
+        line = line.replace(sign, entity)
+    line = re.sub(r"([\\`*_\[\]~$])", r"\\\1", line)
+    return re.sub(r"^(\d*)([#+.)=-])(?=[#+=-]*(?:\s|$))", r"\1\\\2", line)  # no heading, no list
+
+
+def table(head: list[str], rows: list[list[str]], numbers: Collection[int] = (), style: str = "") -> str:
+    """Cells are safe markup; `numbers` are the columns that are set right-aligned."""
+    align = {i: {"class": "n"} for i in numbers}
+    top = "".join(tag("th", cell, {"scope": "col", **align.get(i, {})}) for i, cell in enumerate(head))
+    body = "".join(
+        tag("tr", "".join(tag("td", cell, align.get(i)) for i, cell in enumerate(cells))) + "\n" for cells in rows
+    )
+    inner = tag("table", (tag("thead", tag("tr", top)) if head else "") + tag("tbody", body), {"class": style or None})
+    return tag("div", inner, {"class": "scroll"})

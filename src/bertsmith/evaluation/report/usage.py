@@ -1,0 +1,73 @@
+"""How a fine-tuned folder is used, as code for its card: with bertsmith, and with transformers."""
+
+from bertsmith.evaluation.report.facts import RunFacts
+from bertsmith.evaluation.report.markup import plain
+
+FOLDER = "path/to/this/folder"
+
+# transformers 5 has no question-answering pipeline any more; these lines serve its older versions too.
+SPAN = f"""import torch
+from transformers import AutoModelForQuestionAnswering, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("{FOLDER}")
+model = AutoModelForQuestionAnswering.from_pretrained("{FOLDER}")
+question, context = "Who built it?", "The bridge was built by a smith in 1861."
+given = tokenizer(question, context, return_tensors="pt", return_offsets_mapping=True)
+offsets = given.pop("offset_mapping")[0].tolist()
+with torch.no_grad():
+    scores = model(**given)
+start, end = scores.start_logits.argmax().item(), scores.end_logits.argmax().item()
+print(context[offsets[start][0] : offsets[end][1]])"""
+
+
+def use_bertsmith(facts: RunFacts) -> str:
+    calls = {
+        "tag": 'print(model.tag("Ada Lovelace was born in London."))',
+        "span": 'print(model.answer("Who built it?", "The bridge was built by a smith in 1861."))',
+    }
+    texts = '"A first text.", "A second text."' if facts.pairs else '"A text."'
+    call = calls.get(facts.task, f"print(model.classify({texts}))")
+    return f'import bertsmith\n\nmodel = bertsmith.load("{FOLDER}")\n{call}'
+
+
+def use_command_line(facts: RunFacts) -> str:
+    classify = 'classify "A first text." "A second text."' if facts.pairs else 'classify "A text."'
+    verbs = {
+        "tag": 'tag "Ada Lovelace was born in London."',
+        "span": 'answer "Who built it?" --context "The bridge was built by a smith in 1861."',
+    }
+    return f"bertsmith {verbs.get(facts.task, classify)} --model {FOLDER}"
+
+
+def use_transformers(facts: RunFacts) -> str:
+    if facts.task == "span":
+        return SPAN
+    kind, option = "text-classification", ', function_to_apply="sigmoid"' if facts.several else ""
+    call = '{"text": "A first text.", "text_pair": "A second text."}' if facts.pairs else '"A text."'
+    if facts.task == "tag":
+        kind, option = "token-classification", ', aggregation_strategy="first"'
+        call = '"Ada Lovelace was born in London."'
+    else:
+        option += ", top_k=None"
+    made = f'ask = pipeline("{kind}", model="{FOLDER}"{option})'
+    return f"from transformers import pipeline\n\n{made}\nprint(ask({call}))"
+
+
+def tell_difference(facts: RunFacts) -> str:
+    """What the same weights do not do outside bertsmith."""
+    missing = []
+    if facts.thresholds:
+        missing.append("the tuned threshold" + "s" * (len(facts.thresholds) > 1))
+    if facts.reliability and "temperature" in facts.reliability:
+        missing.append("the temperature")
+    policies = {one["policy"] for one in facts.lengths.values() if one.get("policy")}
+    if policies - {"head"}:
+        missing.append(f"the policy for long inputs ({plain(', '.join(sorted(policies)))})")
+    if facts.task == "tag":
+        missing.append("the decoding that allows only well-formed tag sequences")
+    if facts.task == "span":
+        missing.append("windows over long contexts and the rule that an answer lies in the context")
+    if not missing:
+        return ""
+    told = "The weights are the same, but transformers does not apply what `bertsmith.json` holds"
+    return f"{told}: {'; '.join(missing)}."

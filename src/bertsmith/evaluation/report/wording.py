@@ -1,0 +1,75 @@
+"""Facts in words that the page and the card share: what kind of run it was, how fast, with which settings."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from bertsmith.evaluation.report.facts import Lengths, RunFacts
+from bertsmith.evaluation.report.numbers import is_number, show_bytes, show_number, show_seconds, show_share
+
+LONGEST = 40  # items of a list
+
+
+def name_task(facts: RunFacts) -> str:
+    if facts.task == "tag":
+        return "Tagging words"
+    if facts.task == "span":
+        return "Answering questions from a text"
+    what = "pairs of texts" if facts.pairs else "texts"
+    return f"Classifying {what}, several labels each" if facts.several else f"Classifying {what}"
+
+
+def name_run(facts: RunFacts) -> str:
+    return facts.title or name_task(facts)
+
+
+def describe_speed(facts: RunFacts) -> dict[str, str]:
+    speed = facts.speed
+    seconds, memory = speed.get("seconds"), speed.get("peak_memory")
+    examples, tokens = speed.get("examples_per_second"), speed.get("tokens_per_second")
+    found = {
+        "Best step": f"{facts.best_step:,}" if facts.best_step is not None else "",
+        "Device": speed.get("device") or "",
+        "Wall time": show_seconds(seconds) if is_number(seconds) else "",
+        "Examples a second": show_number(examples) if is_number(examples) else "",
+        "Tokens a second": show_number(tokens) if is_number(tokens) else "",
+        "Peak memory": show_bytes(memory) if is_number(memory) else "",
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def describe_cutting(lengths: Lengths) -> str:
+    """How many examples were too long, and what became of them; nothing where all fit."""
+    cut, n = lengths.get("examples_cut", 0), lengths.get("examples", 0) or sum(lengths.get("counts", []))
+    if not cut and not lengths.get("tokens_cut"):
+        return ""
+    share = f" of {n:,} examples ({show_share(cut, n)})" if n else " examples"
+    limit = f"{lengths['limit']:,} tokens" if lengths.get("limit") else "the limit"
+    policy, lost = lengths.get("policy", ""), lengths.get("tokens_cut", 0)
+    told = f"{cut:,}{share} are longer than {limit}"
+    if policy == "windows" and not lost:
+        return f"{told} and are read in windows; nothing is cut."
+    part = f" ({show_share(lost, lengths['tokens'])})" if lengths.get("tokens") else ""
+    unseen = f": {lost:,} tokens{part} are not seen" if lost else ""
+    return f"{told} and are cut{f' (policy {policy})' if policy else ''}{unseen}."
+
+
+def flatten(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Names and values as one reads them; a table in a table has dotted names."""
+    found: list[tuple[str, str]] = []
+    for name, value in values.items():
+        if isinstance(value, dict) and value:
+            found += flatten(value, f"{prefix}{name}.")
+        else:
+            found.append((prefix + str(name), say(value)))
+    return found
+
+
+def say(value: Any) -> str:
+    if value is None or value == {} or value == []:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        shown = ", ".join(say(one) for one in value[:LONGEST])
+        return f"{shown} … ({len(value):,} in all)" if len(value) > LONGEST else shown
+    return str(value)

@@ -1,0 +1,40 @@
+"""What a run leaves for people: `report.html` to look at, `README.md` to share, `metrics.json` to compare."""
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bertsmith.evaluation.report.card import make_card
+from bertsmith.evaluation.report.facts import RunFacts
+from bertsmith.evaluation.report.numbers import is_number
+from bertsmith.evaluation.report.page import make_page
+
+# The log has the curves, and the texts of the errors belong to the report alone: metrics.json may be shared.
+ELSEWHERE = ("curves", "errors")
+
+
+def write_report(folder: Path, facts: RunFacts) -> None:
+    """Three files in the folder, each whole or not there at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = {name: value for name, value in asdict(facts).items() if name not in ELSEWHERE}
+    numbers = json.dumps(_finite(kept), ensure_ascii=True, indent=2, allow_nan=False) + "\n"
+    for name, text in (("metrics.json", numbers), ("README.md", make_card(facts)), ("report.html", make_page(facts))):
+        aside = folder / f".{name}.part"
+        aside.write_text(text, encoding="utf-8", newline="\n")
+        os.replace(aside, folder / name)
+
+
+def read_metrics(folder: Path) -> RunFacts:
+    """The facts that `metrics.json` holds: all but the curves and the errors."""
+    return RunFacts(**json.loads((folder / "metrics.json").read_text(encoding="utf-8")))
+
+
+def _finite(value: Any) -> Any:
+    """As JSON has it: no NaN and no infinity, but null."""
+    if isinstance(value, dict):
+        return {str(key): _finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return value if not isinstance(value, float) or is_number(value) else None

@@ -1,0 +1,90 @@
+"""An encoder gets the head that a task trains: the one it has, if that fits, else a fresh one.
+
+In: a checkpoint with whatever heads it came with. Out: a checkpoint with one head for these labels, and a sentence that
+says where the head is from.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from bertsmith.errors import BertsmithError
+from bertsmith.models.checkpoint import Checkpoint
+from bertsmith.models.network import Network
+
+SPREAD = 0.02  # of fresh weights, as in BERT
+
+
+def fit_head(
+    checkpoint: Checkpoint,
+    name: str,
+    labels: Sequence[str],
+    *,
+    seed: int = 0,
+    dropout: float | None = None,
+    problem: str | None = None,
+) -> tuple[Checkpoint, str]:
+    """`problem` is the problem_type of config.json; `dropout` replaces the encoder's own everywhere."""
+    known = checkpoint.family.heads(checkpoint.settings)
+    if name not in known:
+        raise BertsmithError(f"the family {checkpoint.family.name} has no head for {name}.")
+    config = checkpoint.config
+    if dropout is not None:
+        config = replace(config, dropout=dropout, attention_dropout=dropout, head_dropout=dropout)
+    heads = {name: known[name]}
+    with torch.device("meta"):
+        network = Network(config, {name: known[name].shape(config, len(labels))})
+    kept = _fill(network, checkpoint, name, labels, seed)
+    fitted = Checkpoint(checkpoint.family, config, heads, network, _settings(checkpoint, labels, problem))
+    return fitted, _say(checkpoint, name, labels, kept)
+
+
+def _fill(network: Network, checkpoint: Checkpoint, name: str, labels: Sequence[str], seed: int) -> bool:
+    """Give the network its tensors; tells whether the head was there already."""
+    old = {parameter: checkpoint.network.tensor(parameter).detach() for parameter in checkpoint.network.names}
+    kept = name in checkpoint.heads and (name == "span" or checkpoint.labels == list(labels))
+    generator = torch.Generator().manual_seed(seed)
+    state = {}
+    for parameter in network.names:
+        shape = network.tensor(parameter).shape
+        if parameter.startswith("heads."):
+            source = old.get(parameter) if kept else _dense(parameter, old)
+            state[parameter] = _fresh(parameter, shape, generator) if source is None else source.clone()
+        else:
+            state[parameter] = old[parameter].clone()
+    network.load_state_dict(state, strict=True, assign=True)
+    network.float().requires_grad_(True)
+    return kept
+
+
+def _dense(parameter: str, old: dict[str, torch.Tensor]) -> torch.Tensor | None:
+    """The pooler that pretraining left, where the head begins with it as BERT's does."""
+    return old.get(f"heads.pool.{parameter.split('.', 2)[2]}")
+
+
+def _fresh(parameter: str, shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
+    if parameter.endswith("norm.weight"):
+        return torch.ones(shape)
+    if parameter.endswith(".bias"):
+        return torch.zeros(shape)
+    return SPREAD * torch.randn(shape, generator=generator)
+
+
+def _settings(checkpoint: Checkpoint, labels: Sequence[str], problem: str | None) -> dict[str, Any]:
+    settings = {key: value for key, value in checkpoint.settings.items() if key != "problem_type"}
+    settings["id2label"] = {str(number): label for number, label in enumerate(labels)}
+    settings["label2id"] = {label: number for number, label in enumerate(labels)}
+    return {**settings, "problem_type": problem} if problem else settings
+
+
+def _say(checkpoint: Checkpoint, name: str, labels: Sequence[str], kept: bool) -> str:
+    if kept:
+        return f"the model's own head for {name} goes on training."
+    others = [head for head in checkpoint.heads if head != "pool"]
+    if name in others:
+        had = ", ".join(checkpoint.labels[:5]) + (" …" if len(checkpoint.labels) > 5 else "")
+        return f"the model's head for {name} was trained for other labels ({had}); a fresh one takes its place."
+    left = f"; its heads for {', '.join(others)} are left out" if others else ""
+    return f"a fresh head for {name} with {len(labels)} outputs was put on the encoder{left}."

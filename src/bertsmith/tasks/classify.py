@@ -1,0 +1,198 @@
+"""Which class a text or a pair of texts belongs to, or which of several labels it has.
+
+In: `TextExample`s. Out: a `Result` of `label, score`, best first. One label an example is a softmax over the classes,
+several labels are a sigmoid each, taken where they reach their threshold.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from torch import Tensor
+
+from bertsmith.data.batch import Batch
+from bertsmith.data.examples import TextExample
+from bertsmith.data.table import Table
+from bertsmith.errors import BertsmithError
+from bertsmith.tasks import measures
+from bertsmith.tasks.calibration import calibration_error, find_thresholds, fit_temperature, sigmoid, softmax
+from bertsmith.tasks.classes import confidences, found_matrix, gold_matrix, label_number, positive_label, settle_labels
+from bertsmith.tasks.losses import Criterion, diverge
+from bertsmith.tasks.measures import Array, Measure
+from bertsmith.tasks.result import Result, check_finite
+from bertsmith.tasks.task import Row
+from bertsmith.tasks.texts import take_count
+from bertsmith.tasks.trained import Settings, TrainedTask
+from bertsmith.text.encoding import Encoding
+from bertsmith.text.tokenizer import Tokenizer
+
+
+class Classify(TrainedTask[TextExample, Result]):
+    """`settings`: labels, several, truncate, length, and where they were tuned or chosen thresholds, temperature."""
+
+    name = "classify"
+    head = "classify"
+    metric: ClassVar[str] = "accuracy"
+    roles: ClassVar[tuple[str, ...]] = ("text", "pair", "label")
+
+    def __init__(
+        self, tokenizer: Tokenizer, limit: int, truncate: str, settings: Settings, top_k: int | None = None
+    ) -> None:
+        """`top_k`: this many labels, whatever their scores; None: all classes, or the labels over their thresholds."""
+        super().__init__(tokenizer, limit, truncate, settings)
+        self.top_k = None if top_k is None else take_count("top_k", top_k)
+        self.several = bool(settings["several"])
+        self.length = min(settings.get("length") or limit, limit)
+        if self.several:
+            self.metric = "micro_f1"  # type: ignore[misc]
+
+    @classmethod
+    def examples(cls, table: Table, columns: Mapping[str, str]) -> list[TextExample]:
+        from bertsmith.data.columns import find_columns, text_examples
+
+        return text_examples(table, find_columns(table, cls.roles, columns))
+
+    @classmethod
+    def settle(cls, examples: Sequence[TextExample], choices: Mapping[str, Any]) -> Settings:
+        """`choices`: several (True, False; None: as the examples are), truncate, length, thresholds, positive."""
+        labels, several = settle_labels(examples, choices.get("several"))
+        settings: Settings = {"labels": labels, "several": several}
+        settings |= {"truncate": choices.get("truncate") or cls.truncation, "length": choices.get("length")}
+        if choices.get("positive") is not None:
+            settings["positive"] = labels[label_number(str(choices["positive"]), labels, "positive")]
+        thresholds = choices.get("thresholds")
+        if thresholds is not None and not several:
+            raise BertsmithError("thresholds are for texts with several labels, but these have one each; leave it out.")
+        if isinstance(thresholds, float | int) and 0 <= thresholds <= 1:
+            settings["thresholds"] = [float(thresholds)] * len(labels)
+        elif thresholds not in (None, "one", "each"):
+            raise BertsmithError(f"thresholds={thresholds!r} is not a choice; use 'one', 'each' or a number up to 1.")
+        return settings
+
+    @classmethod
+    def settings_from(cls, labels: Sequence[str], problem_type: str | None) -> Settings:
+        """The settings of a folder made elsewhere, by the labels and the problem_type of its config.json."""
+        if problem_type == "regression":
+            raise BertsmithError("This model gives a number (problem_type is regression), not a class; use score.")
+        lone = len(labels) == 1  # its sigmoid is the answer, however low
+        several = lone or problem_type == "multi_label_classification"
+        settings: Settings = {"labels": list(labels), "several": several, "truncate": cls.truncation, "length": None}
+        return settings | ({"thresholds": [0.0]} if lone else {})
+
+    def rows(self, examples: Sequence[TextExample]) -> list[list[Row]]:
+        """One row an example; with truncate="windows" a long one becomes several that share a quarter of their text.
+
+        Of a pair the first text stands whole in each window and the second one slides. Each has the example's gold.
+        """
+        golds = [self._gold(example) for example in examples]
+        cut = None if self.truncate in ("error", "windows") else self.length
+        encodings = [[encoding] for encoding in self._encode(examples, cut, self.truncate if cut else "head")]
+        for i, (encoding,) in enumerate(encodings):
+            if len(encoding.ids) > self.length:
+                encodings[i] = self._part(examples[i], len(encoding.ids))
+        return [
+            [Row(e.ids, e.segments, dropped=e.dropped, gold=gold) for e in windows]
+            for windows, gold in zip(encodings, golds, strict=True)
+        ]
+
+    def loss(self, scores: Tensor, gold: Tensor, batch: Batch, criterion: Criterion) -> Tensor:
+        return criterion.several(scores, gold) if self.several else criterion.choose(scores, gold)
+
+    def diverge(self, one: Tensor, other: Tensor, batch: Batch) -> Tensor:
+        """Of several labels: how far the yes and no of each are apart, the mean over the labels as in the loss."""
+        if not self.several:
+            return diverge(one, other)
+        one, other = one.float(), other.float()
+        return 0.5 * ((one.sigmoid() - other.sigmoid()) * (one - other)).mean(dim=-1)
+
+    def combine(self, rows: Sequence[Row], scores: Sequence[Tensor]) -> Array:
+        """One score a label, (labels,), of one row or of several windows: the mean, weighted by their tokens.
+
+        The softmax of mean scores is the normalised geometric mean of the windows' probabilities, and the sigmoid that
+        of their odds: one window that is unsure does not outweigh one that is sure, and a short last one says little.
+        """
+        windows = np.stack([score[0].double().numpy() for score in scores])
+        return np.asarray(np.average(windows, axis=0, weights=[len(row.ids) for row in rows]))
+
+    def chances(self, scores: Array, temperature: float | None = None) -> Array:
+        """The probabilities of combined scores, (…, labels)."""
+        cooled = scores / (temperature or self.settings.get("temperature") or 1.0)
+        return sigmoid(cooled) if self.several else softmax(cooled)
+
+    def answer(self, example: TextExample, rows: Sequence[Row], scores: Sequence[Tensor]) -> Result:
+        chances = self.chances(self.combine(rows, scores))
+        check_finite(chances)
+        order = np.argsort(-chances, kind="stable")[: self.top_k]
+        if self.several and self.top_k is None:
+            thresholds = np.asarray(self.settings.get("thresholds") or [0.5] * len(chances))
+            order = order[chances[order] >= thresholds[order]]
+        labels = self.settings["labels"]
+        answers = [{"label": labels[i], "score": float(chances[i])} for i in order]
+        return Result(answers, truncated=sum(row.dropped for row in rows))
+
+    def tune(self, examples: Sequence[TextExample], rows: Sequence[Sequence[Row]],
+             scores: Sequence[Sequence[Tensor]], choices: Mapping[str, Any]) -> Settings:  # fmt: skip
+        """`choices`: calibrate (a temperature is fitted), thresholds ("one" for all labels, or "each" its own)."""
+        if not examples:
+            return {}
+        gold = gold_matrix(examples, self.labels)
+        combined = np.stack([self.combine(*each) for each in zip(rows, scores, strict=True)])
+        found: Settings = {}
+        if choices.get("calibrate"):
+            found["temperature"] = fit_temperature(combined, gold, self.several)
+        if self.several and choices.get("thresholds") in (None, "one", "each"):
+            chances = self.chances(combined, found.get("temperature"))
+            found["thresholds"] = find_thresholds(chances, gold, each=choices.get("thresholds") == "each")
+        return found
+
+    def score(self, answers: Sequence[Result], examples: Sequence[TextExample]) -> dict[str, Measure]:
+        labels, positive = self.labels, self.settings.get("positive")
+        gold, found = gold_matrix(examples, labels), found_matrix(answers, labels, self.several)
+        counts, same = measures.count_labels(gold, found), (gold == found).all(axis=1)
+        values: dict[str, Callable[[Array], Array]] = {
+            "micro_f1": measures.micro_f1,
+            "macro_f1": measures.macro_f1 if self.several else measures.macro_f1_present,
+            "weighted_f1": measures.weighted_f1,
+        }
+        if not self.several:
+            values["matthews"] = measures.matthews
+        if not self.several and len(labels) == 2:
+            values["f1"] = measures.f1_of(positive_label(labels) if positive is None else labels.index(positive))
+        scored = {name: Measure(counts, value) for name, value in values.items()}
+        if self.several:
+            return {**scored, "subset_accuracy": measures.mean(same)}
+        return {"accuracy": measures.mean(same), **scored, "ece": calibration_error(confidences(answers), same)}
+
+    def _gold(self, example: TextExample) -> Any:
+        """A label's number, or for several (1, labels) of 0 and 1; None where it is unknown."""
+        if example.labels is None:
+            return None
+        if self.several:
+            return gold_matrix([example], self.settings["labels"]).astype(np.float32)
+        if len(example.labels) != 1:
+            found = f"{example.where or 'An example'} has {len(example.labels)} labels"
+            raise BertsmithError(f"{found}, but this model gives one a text; correct it, or train with several labels.")
+        return label_number(example.labels[0], self.settings["labels"], example.where)
+
+    def _encode(self, examples: Sequence[TextExample], length: int | None, truncate: str) -> list[Encoding]:
+        texts, pairs = [e.text for e in examples], [e.pair for e in examples if e.pair is not None]
+        if len(pairs) in (0, len(texts)):  # all in one parallel call
+            return self.tokenizer.encode_many(texts, pairs or None, length=length, truncate=truncate)
+        return [self.tokenizer.encode(e.text, e.pair, length=length, truncate=truncate) for e in examples]
+
+    def _part(self, example: TextExample, tokens: int) -> list[Encoding]:
+        """The windows of an example that is too long, or the error that it is."""
+        where = f"{example.where}: " if example.where else ""
+        if self.truncate == "error":
+            raise BertsmithError(
+                f"{where}the input has {tokens:,} tokens but at most {self.length:,} fit; choose truncate='head', "
+                f"'tail', 'head+tail' or 'windows', or a shorter input."
+            )
+        first = ("",) if example.pair is None else (example.text, "")
+        room = self.length - len(self.tokenizer.encode(*first).ids)
+        if room < 1:
+            raise BertsmithError(
+                f"{where}special tokens and the first text take {self.length - room:,} of {self.length:,} tokens and "
+                f"leave no room for windows over the second; swap the two, shorten the first, or use another truncate."
+            )
+        return self.tokenizer.windows(example.text, example.pair, length=self.length, overlap=room // 4)

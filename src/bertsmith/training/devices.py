@@ -1,0 +1,137 @@
+"""Where training runs: the processes of `torchrun`, the precision, chance. Only this file knows torch.distributed."""
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from bertsmith.errors import BertsmithError
+from bertsmith.models.network import Network
+
+CPU = torch.device("cpu")
+HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def choose_precision(asked: str, device: torch.device) -> str:
+    """`auto` is bf16 where a GPU computes in it, else full precision."""
+    if asked == "auto":
+        return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
+    if asked == "fp16" and device.type != "cuda":
+        raise BertsmithError("precision fp16 needs a CUDA device; use bf16 or fp32 here.")
+    return asked
+
+
+def cast(precision: str, device: torch.device) -> AbstractContextManager[Any]:
+    """Products in half precision, sums and weights in full; weights are cast anew each time, as recording asks."""
+    if precision == "fp32":
+        return nullcontext()
+    return torch.autocast(device.type, HALF[precision], cache_enabled=False)
+
+
+def seed_of(*numbers: int) -> int:
+    """A seed for these numbers that has nothing to do with that of their neighbours."""
+    digest = hashlib.blake2b(",".join(map(str, numbers)).encode(), digest_size=7).digest()
+    return int.from_bytes(digest, "big")
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The processes that train together; alone, nothing is sent."""
+
+    rank: int = 0
+    count: int = 1
+    device: torch.device = CPU
+
+    @property
+    def is_first(self) -> bool:
+        return self.rank == 0
+
+    def sum(self, tensors: Sequence[Tensor]) -> None:
+        """Each tensor becomes its sum over all processes: one message in a fixed order, so resumed runs add alike.
+
+        torch's own DDP would overlap sending with the backward pass, but rebuilds its messages after the first step of
+        every process, and with more than two of them rounds another way after a restart.
+        """
+        if self.count == 1 or not tensors:
+            return
+        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        dist.all_reduce(flat)
+        parts = flat.split([tensor.numel() for tensor in tensors])
+        torch._foreach_copy_(list(tensors), [part.view_as(t) for part, t in zip(parts, tensors, strict=True)])
+
+    def total(self, counts: Mapping[str, float]) -> dict[str, float]:
+        """The sum of each count over all processes, which must name the same ones."""
+        if self.count == 1:
+            return dict(counts)
+        values = torch.tensor([counts[name] for name in sorted(counts)], dtype=torch.float64, device=self.device)
+        dist.all_reduce(values)
+        return dict(zip(sorted(counts), values.tolist(), strict=True))
+
+    def most(self, number: int) -> int:
+        """The largest of the processes' numbers."""
+        if self.count == 1:
+            return number
+        value = torch.tensor([float(number)], device=self.device)
+        dist.all_reduce(value, dist.ReduceOp.MAX)
+        return int(value.item())
+
+    def first_says(self, flag: bool) -> bool:
+        """What the first process thinks, everywhere."""
+        if self.count == 1:
+            return flag
+        said = torch.tensor([float(flag)], device=self.device)
+        dist.broadcast(said, 0)
+        return bool(said.item())
+
+    def wait(self) -> None:
+        if self.count > 1:
+            dist.barrier()
+
+
+@contextmanager
+def joined(device: torch.device) -> Iterator[Ranks]:
+    """The processes that `torchrun` started, or this one alone."""
+    count = int(os.environ.get("WORLD_SIZE", "1"))
+    if count == 1:
+        yield Ranks(device=device)
+        return
+    if device.type == "cuda":
+        device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+        torch.cuda.set_device(device)
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    try:
+        yield Ranks(dist.get_rank(), count, device)
+    finally:
+        dist.destroy_process_group()
+
+
+def shard(network: Network, device: torch.device) -> None:
+    """FSDP2: every process keeps its part of the weights and of the optimizer's state."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
+
+    mesh = init_device_mesh(device.type, (dist.get_world_size(),))
+    for block in network.blocks:
+        fully_shard(block, mesh=mesh)
+    fully_shard(network, mesh=mesh)
+    register_fsdp_forward_method(network, "score")
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """A tensor's all, wherever its parts are; all processes must ask together."""
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+
+
+def part_like(tensor: Tensor, model: Tensor) -> Tensor:
+    """This process's part of a whole tensor, laid out as `model` is."""
+    if not hasattr(model, "full_tensor"):
+        return tensor.to(model.device)
+    from torch.distributed.tensor import distribute_tensor
+
+    return distribute_tensor(tensor.to(model.device), model.device_mesh, model.placements)  # type: ignore[attr-defined]

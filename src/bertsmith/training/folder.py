@@ -1,0 +1,178 @@
+"""What a run leaves on disk, so written that a kill loses minutes at most and nothing half-written ever counts.
+
+    run.json                what was asked, and whether it is finished
+    log.jsonl               a record every few steps and for each evaluation; no times, so that equal runs are equal
+    checkpoints/last-000120 a model folder, plus optimizer.safetensors and state.json, to go on from
+    checkpoints/best-000080 a model folder
+
+A checkpoint is written aside, its files are summed up in state.json, and it takes its name when it is whole.
+"""
+
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from bertsmith.errors import BertsmithError
+from bertsmith.models.files import read_json
+
+STATE, OPTIMIZER, LOG, RUN = "state.json", "optimizer.safetensors", "log.jsonl", "run.json"
+
+
+class RunFolder:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.checkpoints = path / "checkpoints"
+        self._log: Any = None
+
+    def claim(self, asked: Mapping[str, Any], overwrite: bool) -> bool:
+        """Take the folder for this run; true when the very same run is finished there already.
+
+        A folder with another run or with something else in it is refused.
+        """
+        path = self.path / RUN
+        if self.path.exists() and not self.path.is_dir():
+            raise BertsmithError(f"{self.path} is a file; give a folder for the model.")
+        if overwrite and path.exists():
+            self._clear()
+        if path.exists():
+            known = read_json(path)
+            differences = _differences(known.get("asked", {}), json.loads(json.dumps(asked)))
+            if differences:
+                raise BertsmithError(
+                    f"{self.path} holds a run with other settings ({'; '.join(differences[:4])}); give another folder, "
+                    f"the same settings to go on with it, or --overwrite to start anew."
+                )
+            return bool(known.get("finished"))
+        if self.path.exists() and any(self.path.iterdir()):
+            raise BertsmithError(f"{self.path} is not empty and holds no run of bertsmith; give another folder.")
+        self._make()
+        _write_json(path, {"asked": asked, "finished": False})
+        return False
+
+    def finish(self, asked: Mapping[str, Any], keep: bool) -> None:
+        if not keep:
+            shutil.rmtree(self.checkpoints, ignore_errors=True)
+        _write_json(self.path / RUN, {"asked": asked, "finished": True})
+
+    def _make(self) -> None:
+        try:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BertsmithError(f"{self.path} cannot be written: {error.strerror}.") from error
+
+    def _clear(self) -> None:
+        """Remove what a run writes, and run.json last, so that an interrupted clearing is seen as the old run."""
+        shutil.rmtree(self.checkpoints, ignore_errors=True)
+        for name in (LOG, "metrics.json", "report.html", RUN):
+            (self.path / name).unlink(missing_ok=True)
+        self._make()
+
+    def find_last(self) -> Path | None:
+        """The newest checkpoint that is whole."""
+        for path in sorted(self.checkpoints.glob("last-*"), reverse=True):
+            if _is_whole(path):
+                return path
+        return None
+
+    def best(self, step: int) -> Path:
+        return self.checkpoints / f"best-{step:06d}"
+
+    def save_best(self, step: int, write_model: Callable[[Path], None]) -> None:
+        self._write(self.best(step), write_model, {})
+        for old in self.checkpoints.glob("best-*"):
+            if old != self.best(step):
+                shutil.rmtree(old, ignore_errors=True)
+
+    def save_last(
+        self, step: int, write_model: Callable[[Path], None], optimizer: Mapping[str, Tensor], state: Mapping[str, Any]
+    ) -> None:
+        def write(folder: Path) -> None:
+            write_model(folder)
+            save_file(dict(optimizer), folder / OPTIMIZER)
+
+        path = self.checkpoints / f"last-{step:06d}"
+        self._write(path, write, {**state, "step": step, "log_bytes": self.log_bytes()})
+        for old in self.checkpoints.glob("last-*"):
+            if old != path:
+                shutil.rmtree(old, ignore_errors=True)
+
+    def _write(self, path: Path, write: Callable[[Path], None], state: Mapping[str, Any]) -> None:
+        aside = path.with_name(f".{path.name}.part")
+        try:
+            shutil.rmtree(aside, ignore_errors=True)
+            aside.mkdir(parents=True)
+            write(aside)
+            _write_json(aside / STATE, {**state, "files": _sums(aside)})
+            if path.exists():  # the same step again, after a kill between two writes: the same content
+                shutil.rmtree(path)
+            os.replace(aside, path)
+        except OSError as error:
+            raise BertsmithError(f"{path} cannot be written: {error.strerror or error}.") from error
+
+    def read_last(self, path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        return read_json(path / STATE), load_file(path / OPTIMIZER)
+
+    def open_log(self, size: int) -> None:
+        """Go on with the log behind its first `size` bytes."""
+        self._log = (self.path / LOG).open("ab")
+        self._log.truncate(size)
+
+    def log_bytes(self) -> int:
+        return 0 if self._log is None else os.fstat(self._log.fileno()).st_size
+
+    def log(self, record: Mapping[str, Any]) -> None:
+        self._log.write(json.dumps(record).encode() + b"\n")
+        self._log.flush()
+
+    def read_log(self) -> list[dict[str, Any]]:
+        path = self.path / LOG
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    aside = path.with_name(f".{path.name}.part")
+    with aside.open("w", encoding="utf-8") as file:
+        json.dump(content, file, indent=2, ensure_ascii=False)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(aside, path)
+
+
+def _sums(folder: Path) -> dict[str, list[int]]:
+    """The size and the checksum of each file, which is on the disk for good by then."""
+    found = {}
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+            total = 0
+            while block := file.read(1 << 22):
+                total = zlib.crc32(block, total)
+        found[str(path.relative_to(folder))] = [path.stat().st_size, total]
+    return found
+
+
+def _is_whole(folder: Path) -> bool:
+    try:
+        known = read_json(folder / STATE)["files"]
+        sums = {name: found for name, found in _sums(folder).items() if name != STATE}
+    except (BertsmithError, OSError, KeyError):
+        return False
+    return bool(sums == known)
+
+
+def _differences(known: Mapping[str, Any], asked: Mapping[str, Any]) -> list[str]:
+    names = [name for name in {**known, **asked} if known.get(name) != asked.get(name)]
+    return [f"{name} was {_short(known.get(name))} and is now {_short(asked.get(name))}" for name in names]
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "…"

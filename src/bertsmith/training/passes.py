@@ -1,0 +1,144 @@
+"""The passes of a step and its end: forward and backward, then clipping and the optimizer.
+
+`Passes` runs them one by one; on CUDA `RecordedPasses` (recorded.py) records each size once and replays it, which takes
+the cost of launching some hundred kernels off the host.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+from torch.nn.utils import get_total_norm
+
+from bertsmith.data.batch import Batch
+from bertsmith.models.network import Network
+from bertsmith.training.devices import Ranks, cast, seed_of, whole
+from bertsmith.training.settings import Training
+from bertsmith.training.study import Study, Work
+
+
+class Passes:
+    recorded = False
+
+    def __init__(
+        self, network: Network, study: Study, settings: Training, device: torch.device, precision: str, ranks: Ranks
+    ) -> None:
+        self.network, self.study, self.settings = network, study, settings
+        self.device, self.precision, self.ranks = device, precision, ranks
+        self.parameters = list(network.parameters())
+        self.sharded = any(hasattr(parameter, "full_tensor") for parameter in self.parameters)
+        self.now = {name: torch.zeros((), device=device) for name in study.names}  # each loss in this step
+        self.sums = {name: torch.zeros((), device=device) for name in study.names}  # and since the last report
+        self.steps = torch.zeros((), device=device)
+        self.norm = torch.zeros((), device=device)
+        self.skipped = torch.zeros((), device=device)
+        self.scaled = precision == "fp16"
+        self.scale = torch.full((), 65536.0 if self.scaled else 1.0, device=device)
+        self.unchanged = torch.zeros((), dtype=torch.int32, device=device)
+
+    def run(self, works: Sequence[Work], step: int) -> None:
+        """Gradients of all passes, each loss divided by what it was summed over in all passes and processes."""
+        counts = self.ranks.total({name: sum(work.counts[name] for work in works) for name in self.study.names})
+        shares = {name: 1.0 / max(count, 1e-12) for name, count in counts.items()}
+        self._clear()
+        passes = self.ranks.most(len(works)) if self.sharded else len(works)
+        for number in range(passes):
+            torch.manual_seed(seed_of(self.settings.seed, step, self.ranks.rank, number))
+            if number < len(works):
+                self._pass(works[number], shares)
+            else:  # the parts of the weights travel in each pass, so all processes make as many
+                self._pass(works[-1], dict.fromkeys(shares, 0.0))
+
+    def _clear(self) -> None:
+        for value in self.now.values():
+            value.zero_()
+        for parameter in self.parameters:
+            # Processes that send gradients to each other must all have them, with or without rows of their own.
+            sends = self.ranks.count > 1 and not self.sharded and parameter.requires_grad
+            parameter.grad = torch.zeros_like(parameter) if sends else None
+
+    def _pass(self, work: Work, shares: Mapping[str, float]) -> None:
+        batch, given = work.on(self.device)
+        self._descend(batch, given, shares)
+
+    def _descend(self, batch: Batch, given: Mapping[str, Tensor], shares: Mapping[str, float | Tensor]) -> None:
+        """The gradient of this pass's share of the step's loss is added to those of the passes before."""
+        with cast(self.precision, self.device):
+            losses = self.study.losses(self.network, batch, given)
+        total = torch.zeros((), device=self.device)
+        for name, loss in losses.items():
+            part = loss * shares[name]
+            total = total + part
+            self.now[name] += part.detach()
+        (total * self.scale if self.scaled else total).backward()
+
+    def finish(self, optimizer: torch.optim.Optimizer) -> None:
+        """Clip and take the step; one whose gradient is not finite is left out."""
+        grads = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
+        if self.sharded:
+            share = float(self.ranks.count)  # sharding averages over the processes where a sum is wanted
+        else:
+            self.ranks.sum(grads)
+            share = 1.0
+        norm = whole(get_total_norm(grads)) * share / self.scale
+        bad = (~norm.isfinite()).float()
+        clip = self.settings.clip
+        factor = share / self.scale * ((clip / (norm + 1e-6)).clamp(max=1.0) if clip else 1.0)
+        self._scale(grads, factor)
+        self._take(optimizer, bad)
+        if self.scaled:
+            torch._amp_update_scale_(self.scale, self.unchanged, bad, 2.0, 0.5, 2000)
+        for name, value in self.now.items():
+            self.sums[name] += value
+        self.norm.copy_(norm)
+        self.skipped += bad
+        self.steps += 1
+
+    def _scale(self, grads: Sequence[Tensor], factor: Tensor) -> None:
+        if self.sharded or self.device.type == "cpu":
+            number = factor.item()
+            if number != 1.0:  # on a CPU a needless product of all gradients shows
+                torch._foreach_mul_(list(grads), number)
+        else:
+            torch._foreach_mul_(list(grads), factor)
+
+    def _take(self, optimizer: torch.optim.Optimizer, bad: Tensor) -> None:
+        if self.sharded:
+            if bad.item():
+                return
+        else:
+            optimizer.found_inf = bad  # type: ignore[attr-defined]  # the fused step looks there and does nothing if set
+        optimizer.step()
+
+    def forget(self) -> None:
+        """Something about the passes has changed: what was kept of them no longer holds."""
+
+    def report(self) -> tuple[dict[str, float], float, int]:
+        """The mean of each loss and the last norm since the last report, and how many steps were left out."""
+        names = sorted(self.sums)
+        self.ranks.sum([self.sums[name] for name in names])
+        steps = max(1.0, self.steps.item())
+        found = {name: self.sums[name].item() / steps for name in names}
+        skipped = int(self.skipped.item())
+        for tensor in (*self.sums.values(), self.steps, self.skipped):
+            tensor.zero_()
+        return found, self.norm.item(), skipped
+
+    def scale_state(self) -> tuple[float, int]:
+        return self.scale.item(), int(self.unchanged.item())
+
+    def set_scale(self, scale: float, unchanged: int) -> None:
+        if self.scaled:
+            self.scale.fill_(scale)
+            self.unchanged.fill_(unchanged)
+
+
+def make_passes(
+    network: Network, study: Study, settings: Training, device: torch.device, precision: str, ranks: Ranks
+) -> Passes:
+    half = precision != "fp32"  # the kernels for rows of different lengths are for half precision
+    if device.type == "cuda" and settings.graphs and half and ranks.count == 1 and not settings.recompute:
+        from bertsmith.training.recorded import RecordedPasses
+
+        return RecordedPasses(network, study, settings, device, precision, ranks)
+    return Passes(network, study, settings, device, precision, ranks)

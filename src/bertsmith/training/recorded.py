@@ -1,0 +1,203 @@
+"""Passes recorded as CUDA graphs: one for each size of batch, one for the end of a step.
+
+A graph replays the same kernels on the same memory, so a pass is laid into fixed rooms: tokens, rows and entries are
+filled up to a few sizes. What fills them is a row of its own, which nobody looks at and which costs nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bertsmith.data.batch import Batch
+from bertsmith.models.network import Network
+from bertsmith.training.devices import Ranks
+from bertsmith.training.passes import Passes
+from bertsmith.training.settings import Training
+from bertsmith.training.study import Array, Study, Work
+
+RING = 8  # pinned buffers that may be on their way to the device at once
+UNRECORDED = 2  # steps until the optimizer has all its state
+
+
+@dataclass(frozen=True)
+class Room:
+    tokens: int
+    rows: int
+    longest: int
+
+    @classmethod
+    def of(cls, work: Work) -> "Room":
+        """Sizes in steps of an eighth to a quarter: little is wasted and few are recorded."""
+        tokens, rows = _round(len(work.ids) + 1, 128), _round(len(work.lengths) + 1, 8)
+        # The filler is a row too, and a kernel is told the length of the longest one.
+        filler = tokens - len(work.ids)
+        return cls(tokens, rows, max(64, 1 << (max(*work.lengths, filler) - 1).bit_length()))
+
+
+def _round(number: int, least: int) -> int:
+    """Up to a multiple of `least`, or of an eighth of the power of two below the number."""
+    step = max(least, (1 << (number.bit_length() - 1)) // 8)
+    return -(-number // step) * step
+
+
+class Recording:
+    """The fixed tensors of one room, and the graph that reads them."""
+
+    def __init__(self, room: Room, work: Work, device: torch.device) -> None:
+        self.room = room
+        self.sizes = {"ids": room.tokens, "segments": room.tokens, "positions": room.tokens, "owners": room.tokens}
+        self.sizes["bounds"] = room.rows + 1
+        self.floats: dict[str, Tensor] = {}
+        for name, given in work.given.items():
+            size = room.rows if given.each == "row" else room.tokens
+            if np.issubdtype(given.values.dtype, np.floating):
+                self.floats[name] = torch.zeros((size, *given.values.shape[1:]), device=device)
+            else:
+                self.sizes[name] = size * int(np.prod(given.values.shape[1:], initial=1))
+        self.flat = torch.zeros(sum(self.sizes.values()), dtype=torch.int64, device=device)
+        self.parts = dict(zip(self.sizes, self.flat.split(list(self.sizes.values())), strict=True))
+        self.shapes = {name: given.values.shape[1:] for name, given in work.given.items()}
+        self.graph: torch.cuda.CUDAGraph | None = None
+
+    def lay(self, work: Work, out: Array) -> None:
+        """Write a pass into one array, as the fixed tensors hold it."""
+        tokens, rows = len(work.ids), len(work.lengths)
+        ends = np.cumsum(work.lengths)
+        starts = ends - work.lengths
+        bounds = np.full(self.room.rows + 1, tokens)
+        bounds[0], bounds[1 : rows + 1], bounds[-1] = 0, ends, self.room.tokens
+        fillers = {"ids": 0, "segments": 0, "positions": 0, "owners": self.room.rows - 1}
+        values = {
+            "ids": work.ids,
+            "segments": work.segments,
+            "positions": np.arange(tokens) - np.repeat(starts, work.lengths),
+            "owners": np.repeat(np.arange(rows), work.lengths),
+            "bounds": bounds,
+        }
+        for name, given in work.given.items():
+            if name in self.sizes:
+                values[name], fillers[name] = given.values.reshape(-1), given.filler
+        place = 0
+        for name, size in self.sizes.items():
+            found = values[name]
+            out[place : place + len(found)] = found
+            out[place + len(found) : place + size] = fillers.get(name, 0)
+            place += size
+
+    def batch(self) -> Batch:
+        parts = self.parts
+        batch = Batch(parts["ids"], parts["segments"], parts["positions"], (0,) * self.room.rows)
+        bounds = parts["bounds"]
+        counts = (bounds[1:] - bounds[:-1]).clamp(min=1)[:, None]  # a row without tokens must not divide by nothing
+        vars(batch).update(
+            bounds=bounds.int(), longest=self.room.longest, owners=parts["owners"], counts=counts
+        )
+        return batch
+
+    def given(self) -> dict[str, Tensor]:
+        found = {}
+        for name, shape in self.shapes.items():
+            found[name] = self.floats[name] if name in self.floats else self.parts[name].view(-1, *shape)
+        return found
+
+
+class RecordedPasses(Passes):
+    recorded = True
+
+    def __init__(
+        self, network: Network, study: Study, settings: Training, device: torch.device, precision: str, ranks: Ranks
+    ) -> None:
+        super().__init__(network, study, settings, device, precision, ranks)
+        self.recordings: dict[Room, Recording] = {}
+        self.end: torch.cuda.CUDAGraph | None = None
+        self.ends = 0
+        self.pool = torch.cuda.graph_pool_handle()
+        self.shares = {name: torch.zeros((), device=device) for name in study.names}
+        self.ring: list[tuple[Tensor, torch.cuda.Event]] = []
+        self.turn = 0
+        self.side = torch.cuda.Stream(device)
+
+    def run(self, works: Sequence[Work], step: int) -> None:
+        if self.ends == 0 or self.end is None:
+            self._make_grads()
+        super().run(works, step)
+
+    def _make_grads(self) -> None:
+        """Gradients at fixed places, for those that learn."""
+        for parameter in self.parameters:
+            if not parameter.requires_grad:
+                parameter.grad = None
+            elif parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+
+    def _clear(self) -> None:
+        if self.end is None:  # else the recorded end of the last step did it
+            self._wipe()
+
+    def _wipe(self) -> None:
+        torch._foreach_zero_([p.grad for p in self.parameters if p.grad is not None] + list(self.now.values()))
+
+    def _pass(self, work: Work, shares: Mapping[str, float]) -> None:
+        for name, share in shares.items():
+            self.shares[name].fill_(share)
+        room = Room.of(work)
+        recording = self.recordings.get(room)
+        if recording is None:
+            recording = self.recordings[room] = Recording(room, work, self.device)
+        self._send(recording, work)
+        if recording.graph is not None:
+            recording.graph.replay()
+            return
+        # The first pass of a size is made as it is, on a side stream as recording wants it, and recorded for the next.
+        self.side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.side):
+            self._descend(recording.batch(), recording.given(), self.shares)
+        torch.cuda.current_stream().wait_stream(self.side)
+        recording.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(recording.graph, pool=self.pool):
+            self._descend(recording.batch(), recording.given(), self.shares)
+
+    def _send(self, recording: Recording, work: Work) -> None:
+        """One copy from pinned memory, which the host may fill again when that copy is through."""
+        size = recording.flat.numel()
+        if len(self.ring) < RING:
+            self.ring.append((torch.empty(size, dtype=torch.int64).pin_memory(), torch.cuda.Event()))
+        self.turn = (self.turn + 1) % len(self.ring)
+        pinned, sent = self.ring[self.turn]
+        sent.synchronize()
+        if pinned.numel() < size:
+            pinned = torch.empty(size, dtype=torch.int64).pin_memory()
+            self.ring[self.turn] = (pinned, sent)
+        recording.lay(work, pinned.numpy()[:size])
+        recording.flat.copy_(pinned[:size], non_blocking=True)
+        sent.record()
+        for name, room in recording.floats.items():
+            given = work.given[name]
+            whole = np.full(tuple(room.shape), given.filler, dtype=np.float32)
+            whole[: len(given.values)] = given.values
+            room.copy_(torch.from_numpy(whole))
+
+    def finish(self, optimizer: torch.optim.Optimizer) -> None:
+        if self.end is not None:
+            self.end.replay()
+            return
+        self.ends += 1
+        if self.ends <= UNRECORDED:
+            super().finish(optimizer)
+            return
+        self.end = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.end, pool=self.pool):
+            super().finish(optimizer)
+            self._wipe()
+        self.end.replay()
+
+    def forget(self) -> None:
+        """The recordings hold memory, and kernels for those that learned until now."""
+        self.recordings.clear()
+        self.end, self.ends = None, 0
+        for parameter in self.parameters:
+            parameter.grad = None
+        self.pool = torch.cuda.graph_pool_handle()

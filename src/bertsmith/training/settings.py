@@ -1,0 +1,80 @@
+"""Everything a person may choose about training, with the defaults that fine-tuning wants; checked once, here."""
+
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_args, get_type_hints
+
+from bertsmith.errors import BertsmithError
+
+Schedule = Literal["linear", "cosine", "constant", "trapezoid"]
+Precision = Literal["auto", "fp32", "bf16", "fp16"]
+Spread = Literal["auto", "ddp", "fsdp"]
+
+
+@dataclass(frozen=True)
+class Training:
+    epochs: float = 3.0
+    max_steps: int | None = None  # stop after so many steps, the schedule with them
+    batch: int = 32  # examples in an optimizer step, however many devices and passes it takes
+    batch_tokens: int | None = None  # most tokens in one pass; None: what the device likes
+    rate: float = 5e-5
+    schedule: Schedule = "linear"
+    warmup: float = 0.1  # the share of all steps in which the rate climbs
+    cooldown: float = 0.2  # the share in which a trapezoid falls
+    weight_decay: float = 0.01
+    beta1: float = 0.9
+    beta2: float = 0.999
+    eps: float = 1e-8
+    clip: float = 1.0  # the longest gradient; 0: any
+    layer_decay: float = 1.0  # each layer below the head learns this much slower than the one above it
+    unfreeze: float = 0.0  # epochs until the next layer from the top starts to learn; 0: all from the start
+    dropout: float | None = None  # None: as the model's config says
+    precision: Precision = "auto"
+    recompute: bool = False  # gradient checkpointing: less memory, a third more work
+    class_weights: Literal["none", "balanced"] = "none"
+    focal: float = 0.0
+    smoothing: float = 0.0
+    r_drop: float = 0.0
+    seed: int = 42
+    evaluate_every: int | None = None  # steps; None: after each epoch
+    metric: str | None = None  # of the task; chooses the best checkpoint
+    patience: int = 0  # evaluations without a better one until training stops; 0: never
+    save_minutes: float = 5.0
+    log_every: int = 10  # steps
+    spread: Spread = "auto"  # over the processes of torchrun
+    graphs: bool = True  # on CUDA: record a step once and replay it
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        for field in fields(self):
+            _check_type(field.name, hints[field.name], getattr(self, field.name))
+        for name in ("batch", "log_every", "max_steps", "batch_tokens", "evaluate_every"):
+            self._need(name, getattr(self, name) is None or getattr(self, name) >= 1, "at least 1")
+        for name in ("epochs", "rate", "eps", "layer_decay"):
+            self._need(name, getattr(self, name) > 0, "more than 0")
+        for name in ("weight_decay", "clip", "unfreeze", "focal", "r_drop", "patience", "save_minutes", "seed"):
+            self._need(name, getattr(self, name) >= 0, "at least 0")
+        for name in ("warmup", "cooldown"):
+            self._need(name, 0 <= getattr(self, name) <= 1, "between 0 and 1")
+        for name in ("beta1", "beta2", "smoothing", "dropout"):
+            self._need(name, getattr(self, name) is None or 0 <= getattr(self, name) < 1, "at least 0 and less than 1")
+
+    def _need(self, name: str, fine: bool, what: str) -> None:
+        if not fine:
+            raise BertsmithError(f"{name} is {getattr(self, name)}; it must be {what}.")
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _check_type(name: str, hint: Any, value: Any) -> None:
+    choices = get_args(hint)
+    if choices and all(isinstance(choice, str) for choice in choices):
+        if value not in choices:
+            raise BertsmithError(f"{name} is {value!r}, which is not a choice; use one of {', '.join(choices)}.")
+        return
+    kinds = choices or (hint,)
+    if float in kinds and isinstance(value, int) and not isinstance(value, bool):
+        return
+    if (isinstance(value, bool) and bool not in kinds) or not isinstance(value, kinds):
+        wanted = {float: "a number", int: "a whole number", bool: "true or false", str: "a word"}
+        raise BertsmithError(f"{name} is {value!r}; it must be {wanted.get(kinds[0], kinds[0].__name__)}.")

@@ -1,0 +1,155 @@
+"""What the loop trains on: at each step the passes to make, and what a pass costs.
+
+A `Study` is a task over its examples here, and a pretraining objective over a corpus elsewhere. Which rows a step holds
+is a pure function of (seed, step), so that a run resumes from one number and is the same on one device or on eight.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bertsmith.data.batch import Batch, plan_batches
+from bertsmith.models.network import Network
+from bertsmith.tasks.losses import Criterion
+from bertsmith.tasks.task import Row
+from bertsmith.tasks.trained import TrainedTask
+from bertsmith.training.settings import Training
+
+Array = np.ndarray[Any, Any]
+FILLER = -100  # the gold of an item that is none
+
+
+@dataclass(frozen=True)
+class Given:
+    """An array that a loss needs beside the batch: an entry for each row, or for some of the tokens."""
+
+    values: Array
+    each: Literal["row", "place"]
+    filler: int  # what to put behind the last entry where an array must have a fixed size
+
+
+@dataclass(frozen=True)
+class Work:
+    """One pass through the network, still on the host."""
+
+    ids: Array  # (tokens,)
+    segments: Array
+    lengths: tuple[int, ...]
+    given: Mapping[str, Given]
+    counts: Mapping[str, float]  # for each loss, how many items it is summed over
+
+    def on(self, device: torch.device) -> tuple[Batch, dict[str, Tensor]]:
+        batch = Batch.of_flat(self.ids, self.segments, self.lengths, device)
+        return batch, {name: torch.from_numpy(given.values).to(device) for name, given in self.given.items()}
+
+
+class Study(Protocol):
+    examples: int
+    names: Sequence[str]  # of the losses
+
+    def steps_an_epoch(self) -> int: ...
+
+    def works(self, step: int, rank: int, ranks: int, budget: int) -> list[Work]:
+        """The passes of one process in this step, each within a budget of tokens where a row allows it."""
+
+    def losses(self, network: Network, batch: Batch, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The sum of each loss over its items: tensors only, of fixed shapes, so that a GPU can record it."""
+
+
+@dataclass(frozen=True)
+class LeanRow:
+    """A row with arrays in place of lists; `at` is None where the head reads the row or all of its tokens."""
+
+    ids: Array
+    segments: Array
+    at: Array | None
+    gold: Any
+
+    @classmethod
+    def of(cls, row: Row) -> "LeanRow":
+        # A row of a tagger may have no labelled word at all: its gold is an empty list of places.
+        places = len(row.at) or (isinstance(row.gold, np.ndarray) and row.gold.shape == (0,))
+        at = np.asarray(row.at, np.int64) if places else None
+        return cls(np.asarray(row.ids, np.int64), np.asarray(row.segments, np.int64), at, row.gold)
+
+
+class TaskStudy:
+    """A task's examples, drawn without replacement in each epoch."""
+
+    names = ("loss",)
+
+    def __init__(self, task: TrainedTask[Any, Any], rows: Sequence[Sequence[Row]], settings: Training) -> None:
+        self.task, self.settings = task, settings
+        self.rows = [[LeanRow.of(row) for row in some] for some in rows]
+        self.examples = len(rows)
+        self.criterion = Criterion(self._weights(), settings.focal, settings.smoothing)
+
+    def steps_an_epoch(self) -> int:
+        return -(-self.examples // self.settings.batch)
+
+    def chosen(self, step: int) -> list[int]:
+        """The examples of a step."""
+        epoch, place = divmod(step, self.steps_an_epoch())
+        order = self._order(epoch)
+        return [int(i) for i in order[place * self.settings.batch : (place + 1) * self.settings.batch]]
+
+    def _order(self, epoch: int) -> Array:
+        if getattr(self, "_ordered", (None,))[0] != epoch:
+            self._ordered = (epoch, np.random.default_rng([self.settings.seed, epoch]).permutation(self.examples))
+        return self._ordered[1]
+
+    def works(self, step: int, rank: int, ranks: int, budget: int) -> list[Work]:
+        rows = [row for i in self.chosen(step) for row in self.rows[i]]
+        rows.sort(key=lambda row: -len(row.ids))
+        mine = rows[rank::ranks]  # like lengths everywhere, so that no device waits long for another
+        if not mine:  # fewer rows than processes: one that costs nothing, as all of them must take part
+            return [self._work(rows[:1], is_filler=True)]
+        return [self._work([mine[i] for i in some]) for some in plan_batches([len(r.ids) for r in mine], budget)]
+
+    def _work(self, rows: Sequence[LeanRow], is_filler: bool = False) -> Work:
+        gold = self.task.gold(rows)
+        count = 0.0 if is_filler else self._count(gold)
+        if is_filler:
+            gold = np.full_like(gold, FILLER)
+        lengths = tuple(len(row.ids) for row in rows)
+        given = {"gold": Given(gold, "place" if rows[0].at is not None else "row", FILLER)}
+        if rows[0].at is not None:
+            starts = np.cumsum(lengths) - lengths
+            at = np.concatenate([row.at + start for row, start in zip(rows, starts, strict=True) if row.at is not None])
+            given["at"] = Given(at, "place", 0)
+        ids, segments = np.concatenate([r.ids for r in rows]), np.concatenate([r.segments for r in rows])
+        return Work(ids, segments, lengths, given, {"loss": count})
+
+    def _count(self, gold: Array) -> float:
+        if self.criterion.weights is None or gold.ndim > 1:
+            return float(len(gold))
+        return float(self.criterion.weights.numpy()[gold].sum())
+
+    def losses(self, network: Network, batch: Batch, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        gold, at = given["gold"], given.get("at")
+        scores = self.task.read(network, batch, at)
+        cost = self.task.loss(scores, gold, batch, self.criterion)
+        if self.settings.r_drop:
+            again = self.task.read(network, batch, at)
+            cost = 0.5 * (cost + self.task.loss(again, gold, batch, self.criterion))
+            known = (gold if gold.ndim == 1 else gold[:, 0]) >= 0
+            cost = cost + self.settings.r_drop * torch.where(known, self.task.diverge(scores, again, batch), 0.0)
+        return {"loss": cost.sum()}
+
+    def _weights(self) -> Tensor | None:
+        """With `balanced`, what every label costs is the same in total."""
+        if self.settings.class_weights == "none":
+            return None
+        gold = self.task.gold([row for rows in self.rows for row in rows])
+        labels = len(self.task.labels)
+        if gold.ndim > 1:
+            there = gold.sum(axis=0)
+            return torch.from_numpy((len(gold) - there) / np.maximum(there, 1)).float()
+        there = np.bincount(gold, minlength=labels)
+        return torch.from_numpy(len(gold) / (labels * np.maximum(there, 1))).float()
+
+

@@ -1,0 +1,106 @@
+"""`bertsmith check` from file to report: what it guesses, what lengths it counts, what a terminal shows."""
+
+import json
+
+import pytest
+import typer
+from transformers import AutoTokenizer
+from typer.testing import CliRunner
+
+import bertsmith.model
+from bertsmith.checking import check
+from bertsmith.cli import check as verb
+from bertsmith.cli.check_report import BAR, bar
+from bertsmith.cli.options import spread
+
+TEXTS = [f"a rather unbelievable {noun} number {n}" for n in range(10) for noun in ("film", "Füchslein", "plot")]
+RECORDS = [{"text": text, "label": "good" if n % 3 else "bad"} for n, text in enumerate(TEXTS)]
+
+
+@pytest.fixture
+def run():
+    app = typer.Typer()
+    app.command()(spread(verb.check))
+    return lambda *words: CliRunner().invoke(app, [str(word) for word in words])
+
+
+@pytest.fixture
+def reviews(tmp_path):
+    path = tmp_path / "reviews.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
+    return path
+
+
+def test_lengths_are_those_of_the_models_tokenizer(demo_model):
+    pairs = [{**record, "pair": "and so it goes"} for record in RECORDS]
+    theirs = AutoTokenizer.from_pretrained(demo_model)
+    for records in (RECORDS, pairs):
+        lengths = [len(theirs(r["text"], r.get("pair"))["input_ids"]) for r in records]
+        facts = check(records, model=demo_model).facts["train"]["lengths"]
+        assert facts["unit"] == "tokens" and facts["limit"] == 256  # as its sentence_bert_config.json says
+        assert (facts["total"], facts["least"], facts["most"]) == (sum(lengths), min(lengths), max(lengths))
+    facts = check(RECORDS, model=demo_model, limit=9).facts["train"]["lengths"]
+    assert facts["cut"] == sum(len(theirs(text)["input_ids"]) > 9 for text in TEXTS)
+
+
+def test_without_any_model_words_are_counted(monkeypatch):
+    monkeypatch.setattr(bertsmith.model, "DEMO_PACKAGE", "no_such_package")
+    found = check(RECORDS)
+    assert found.facts["train"]["lengths"]["unit"] == "words"
+    assert [f.sentence for f in found.findings] == [
+        "No model is at hand, so lengths are in words; name one to see what it would cut."
+    ]
+
+
+@pytest.mark.parametrize(
+    "kind, record",
+    [
+        ("classify", {"text": "It rains.", "label": "weather"}),
+        ("classify", {"sentence1": "It rains.", "sentence2": "It is wet.", "label": "yes"}),
+        ("classify", {"question": "Why?", "sentence": "So.", "label": "yes"}),
+        ("tag", {"tokens": ["Ann", "runs"], "ner_tags": ["B-PER", "O"]}),
+        ("tag", {"text": "Ann runs", "entities": [[0, 3, "PER"]]}),
+        ("span", {"question": "Who?", "context": "Ann runs", "answers": {"text": ["Ann"], "answer_start": [0]}}),
+    ],
+)
+def test_the_task_is_guessed(kind, record):
+    assert check([record]).facts["task"] == kind
+
+
+def test_dev_has_the_columns_of_train(tmp_path):
+    """By itself dev would take the column of fewer distinct values, `what`, as the label."""
+    train = [{"what": text, "how": "bad" if n % 2 else "good"} for n, text in enumerate(TEXTS)]
+    dev = [{"what": "the same", "how": "good"}, {"what": "the same", "how": "bad"}]
+    assert check(train, dev).facts["dev"]["roles"] == {"text": "what", "label": "how"}
+
+
+def test_several_labels_are_seen_in_lists():
+    records = [{"text": text, "label": [["joy"], ["joy", "fear"], []][n % 3]} for n, text in enumerate(TEXTS)]
+    facts = check(records).facts["train"]
+    assert facts["labels"] == {"joy": 20, "fear": 10} and facts["without_labels"] == 10
+
+
+def test_a_pipe_gets_one_object(run, reviews):
+    ran = run(reviews, "--label", "label", "--limit", 9)
+    assert ran.exit_code == 0
+    found = json.loads(ran.stdout)
+    assert found["errors"] == 0 and found["facts"]["train"]["labels"] == {"good": 20, "bad": 10}
+    assert found["facts"]["train"]["roles"] == {"text": "text", "label": "label"}
+    assert run(reviews, "--dev", reviews).exit_code == 1
+
+
+def test_a_terminal_gets_a_report(run, reviews, monkeypatch):
+    monkeypatch.setattr(verb, "wants_json", lambda asked: asked)
+    ran = run(reviews, "--dev", reviews)
+    assert ran.exit_code == 1
+    assert f"train  {reviews}  30 examples" in ran.stdout
+    assert f"good  {'█' * BAR}         20   66.7 %" in ran.stdout
+    assert "tokens  median" in ran.stdout
+    assert "error: All 30 dev texts (100 %) stand in train too" in ran.stdout
+    assert ran.stdout.rstrip().endswith("1 error, 0 warnings, 0 notes")
+    assert "nothing wrong was found" in run(reviews).stdout
+    assert json.loads(run(reviews, "--json").stdout)["errors"] == 0
+
+
+def test_bars():
+    assert [bar(0, 10), bar(10, 10), bar(1, 10**6), bar(5, 10)] == ["", "█" * BAR, "▏", "█" * (BAR // 2)]

@@ -1,0 +1,255 @@
+"""Records become examples: labels, tags and answers in every shape that people write, and what each broken one gets."""
+
+import json
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bertsmith.data.columns import find_columns
+from bertsmith.data.labels import guess_separator, read_label_names, text_examples
+from bertsmith.data.reading import read_table
+from bertsmith.data.spans import span_examples
+from bertsmith.data.tags import tag_examples
+from bertsmith.data.words import split_words
+from bertsmith.errors import BertsmithError
+
+NAN = float("nan")
+
+
+def texts(*labels, **choices):
+    table = read_table([{"text": "a", "label": label} for label in labels], name="train")
+    examples = text_examples(table, find_columns(table, ("text", "pair", "label")), **choices)
+    return [example.labels for example in examples]
+
+
+def tagged(record, **choices):
+    table = read_table([record], name="train")
+    return tag_examples(table, find_columns(table, ("words", "tags")), **choices)[0]
+
+
+def asked(record, **choices):
+    table = read_table([record], name="train")
+    columns = find_columns(table, ("question", "context", "answers", "id", "impossible"))
+    return span_examples(table, columns, **choices)[0]
+
+
+def test_labels_are_strings():
+    given = (1, 1.0, 0.5, True, False, " pos ", "1.0", 10**20)
+    expected = ("1", "1", "0.5", "true", "false", "pos", "1.0", "1" + "0" * 20)
+    assert texts(*given) == [(label,) for label in expected]
+
+
+def test_unlabelled():
+    table = read_table([{"text": "a"}], name="train")
+    (example,) = text_examples(table, {"text": "text"})
+    assert (example.text, example.pair, example.labels, example.where) == ("a", None, None, "train, row 1")
+    assert texts(None, gold=False) == [None]
+
+
+def test_pairs():
+    table = read_table([{"sentence1": "a", "sentence2": "b", "label": 0}])
+    (example,) = text_examples(table, find_columns(table, ("text", "pair", "label")))
+    assert (example.text, example.pair, example.labels) == ("a", "b", ("0",))
+
+
+@pytest.mark.parametrize("cells", [("a;b", "b", ""), ("a|b", "b", " "), ("a, b", "b", None), (["a", "b"], ["b"], [])])
+def test_several(cells):
+    assert texts(*cells, several=True) == [("a", "b"), ("b",), ()]
+
+
+def test_lists_need_no_flag():
+    assert texts(["a", "b", "a"], []) == [("a", "b"), ()]
+    assert texts('["a", "b"]', "[]") == [("a", "b"), ()]  # as a CSV holds them
+    assert texts("a,b") == [("a,b",)]
+
+
+def test_separator():
+    table = read_table([{"label": cell} for cell in ("joy, mild;anger", "joy;fear", "fear")])
+    assert guess_separator(table, "label") == ";"
+    assert guess_separator(read_table([{"label": "joy"}]), "label") is None
+    assert texts("a b", "c", several=True, separator=" ") == [("a", "b"), ("c",)]
+
+
+def test_numbered_labels(tmp_path):
+    (tmp_path / "labels.txt").write_text("joy\nfear\nanger\n")
+    names = read_label_names(tmp_path / "labels.txt")
+    assert names == ["joy", "fear", "anger"]
+    assert texts("2,0", "1", several=True, label_names=names) == [("anger", "joy"), ("fear",)]
+    assert texts(1, "anger", label_names=names) == [("fear",), ("anger",)]
+    with pytest.raises(BertsmithError, match='row 1, column "label": label "3" is none of the 3 names'):
+        texts("3", label_names=names)
+    (tmp_path / "labels.txt").write_text("joy\n\njoy\n")
+    with pytest.raises(BertsmithError, match="line 2: an empty line"):
+        read_label_names(tmp_path / "labels.txt")
+
+
+@pytest.mark.parametrize("label", [None, NAN, "", "  ", "nan", "NaN"])
+def test_an_empty_label(label):
+    with pytest.raises(BertsmithError, match='train, row 2, column "label": the label is empty'):
+        texts("a", label)
+
+
+def test_labels_that_do_not_fit():
+    with pytest.raises(BertsmithError, match=r"row 1, .* 2 labels where one is needed; .*--several"):
+        texts(["a", "b"], several=False)
+    with pytest.raises(BertsmithError, match="a label is needed here, not an object"):
+        texts({"a": 1})
+
+
+@pytest.mark.parametrize(("text", "what"), [
+    (3, r"a text is needed here, not a number \(3\)"), (None, "the text is missing"), (NAN, "the text is missing"),
+    (["a"], "not a list"), ("a\ud83d", r"character 2 is half of a surrogate pair \(\\ud83d\)"),
+])  # fmt: skip
+def test_texts_that_are_none(text, what):
+    table = read_table([{"text": "a", "label": 1}, {"text": text, "label": 1}], name="train")
+    with pytest.raises(BertsmithError, match='train, row 2, column "text": .*' + what):
+        text_examples(table, {"text": "text", "label": "label"})
+
+
+WORDS = {
+    "lists": {"tokens": ["New York", "is", "big"], "tags": ["B-LOC", "O", "O"]},
+    "json in cells": {"tokens": '["New York", "is", "big"]', "tags": '["B-LOC", "O", "O"]'},
+    "python in cells": {"tokens": "['New York', 'is', 'big']", "tags": "['B-LOC', 'O', 'O']"},
+}
+
+
+@pytest.mark.parametrize("record", WORDS.values(), ids=WORDS)
+def test_words_and_tags(record):
+    example = tagged(record)
+    assert example.text == "New York is big" and example.words == ["New York", "is", "big"]
+    assert example.tags == ("B-LOC", "O", "O") and example.where == "train, row 1"
+
+
+def test_words_in_a_cell():
+    example = tagged({"words": "EU rejects  it", "tags": "B-ORG O O"})
+    assert example.words == ["EU", "rejects", "it"] and example.tags == ("B-ORG", "O", "O")
+    assert tagged({"words": ["EU"], "tags": ["O"]}, gold=False).tags is None
+    assert tagged({"words": ["EU"]}).tags is None
+    assert tagged({"tokens": ["EU", 1990], "ner_tags": [1, 0]}, label_names=["O", "B-ORG"]).tags == ("B-ORG", "O")
+
+
+TEXT = "Ada, of London's Fleet Street, left."
+ENTITIES = [[0, 3, "PER"], [8, 14, "LOC"], [17, 29, "LOC"]]
+MARKED = {
+    "lists": ENTITIES,
+    "dicts": [{"start": s, "end": e, "label": label, "token_start": 0} for s, e, label in ENTITIES],
+    "offsets": [{"id": 1, "start_offset": s, "end_offset": e, "label": label} for s, e, label in ENTITIES],
+    "json": json.dumps(ENTITIES),
+}
+
+
+@pytest.mark.parametrize("entities", MARKED.values(), ids=MARKED)
+def test_entities(entities):
+    example = tagged({"text": TEXT, "entities": entities})
+    assert example.text == TEXT
+    assert [f"{word}/{tag}" for word, tag in zip(example.words, example.tags, strict=True) if tag != "O"] == [
+        "Ada/B-PER", "London/B-LOC", "Fleet/B-LOC", "Street/I-LOC",
+    ]  # fmt: skip
+
+
+TAG_ERRORS = {
+    "counts": ({"words": ["a", "b"], "tags": ["O"]}, "train, row 1: 2 words but 1 tag;"),
+    "an empty word": ({"words": ["a", " "], "tags": ["O", "O"]}, 'column "words": word 2 of the sentence is empty'),
+    "no word": ({"words": ["a", None], "tags": ["O", "O"]}, "word 2 of the sentence is nothing"),
+    "an empty tag": ({"words": ["a", "b"], "tags": ["O", ""]}, 'column "tags": the tag of word 2 is empty'),
+    "no tags": ({"words": ["a", "b"], "tags": None}, 'column "tags": no tags'),
+    "inside a word": ({"text": TEXT, "entities": [[1, 3, "PER"]]}, 'is "da", which does not .* "Ada", 0 to 3'),
+    "one too far": ({"text": TEXT, "entities": [[8, 15, "LOC"]]}, None),
+    "a space too much": ({"text": TEXT, "entities": [[16, 29, "LOC"]]}, '"Fleet Street", 17 to 29'),
+    "outside": ({"text": TEXT, "entities": [[30, 99, "LOC"]]}, "not inside the text, which has 36 characters"),
+    "turned round": ({"text": TEXT, "entities": [[3, 0, "LOC"]]}, "not inside the text"),
+    "overlap": ({"text": TEXT, "entities": [[0, 3, "A"], [0, 3, "B"]]}, "entity 2 .*overlaps"),
+    "no label": ({"text": TEXT, "entities": [[0, 3]]}, r"entity 1 must be \[start, end, label\]"),
+    "no list": ({"text": TEXT, "entities": 3}, "a list of entities is needed here"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("record", "sentence"), TAG_ERRORS.values(), ids=TAG_ERRORS)
+def test_tag_errors(record, sentence):
+    if sentence is None:  # the apostrophe is a word of its own, so this one fits
+        assert tagged(record).tags.count("I-LOC") == 1
+        return
+    with pytest.raises(BertsmithError, match=sentence) as caught:
+        tagged(record)
+    assert str(caught.value).startswith("train, row 1")
+
+
+def test_tag_names():
+    with pytest.raises(BertsmithError, match='tag "7" of word 1 is none of the 1 names'):
+        tagged({"words": ["a"], "tags": [7]}, label_names=["O"])
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc", "Cf", "Co", "Cn"]), max_size=30))
+def test_words_are_those_of_bert(text):
+    from transformers.models.bert.tokenization_bert_legacy import BasicTokenizer
+
+    text = unicodedata.normalize("NFC", text)  # as theirs does by itself
+    words = [text[start:end] for start, end in split_words(text)]
+    assert words == BasicTokenizer(do_lower_case=False, tokenize_chinese_chars=True).tokenize(text)
+
+
+CONTEXT = "Paris is in France. Paris is large."
+ANSWERS = {
+    "squad": [{"text": "France", "answer_start": 12}],
+    "hugging face": {"text": ["France"], "answer_start": [12]},
+    "text": "France",
+    "texts": ["France"],
+    "json": '[{"text": "France", "answer_start": 12}]',
+}
+
+
+@pytest.mark.parametrize("answers", ANSWERS.values(), ids=ANSWERS)
+def test_answers(answers):
+    example = asked({"question": "Where?", "context": CONTEXT, "answers": answers, "id": "q1"})
+    assert example.answers == (("France", 12),) and example.id == "q1" and example.where == "train, row 1 (id q1)"
+
+
+def test_an_answer_with_its_start():
+    record = {"question": "What?", "context": CONTEXT, "answer": "Paris"}
+    assert asked(record | {"answer_start": "20"}).answers == (("Paris", 20),)
+    assert asked(record | {"answer_start": 0}).answers == (("Paris", 0),)
+    assert asked(record | {"answer_start": 20.0}, gold=False).answers is None
+    assert asked({"question": "What?", "context": CONTEXT}).answers is None
+    assert asked({"question": "What?", "context": CONTEXT}).id == "1"
+
+
+@pytest.mark.parametrize("answers", [[], "", {"text": [], "answer_start": []}])
+def test_no_answer(answers):
+    assert asked({"question": "Why?", "context": CONTEXT, "answers": answers}).answers == ()
+    assert asked({"question": "Why?", "context": CONTEXT, "answers": answers, "is_impossible": True}).answers == ()
+
+
+SPAN_ERRORS = {
+    "off by one": ([{"text": "France", "answer_start": 13}], 'character 13, where "rance." stands; it stands at 12'),
+    "the nearest": ([{"text": "Paris", "answer_start": 19}], '" Pari" stands; it stands at 20'),
+    "not there": ([{"text": "Rome", "answer_start": 0}], '"Pari" stands; an answer must be a piece of the context'),
+    "beyond": ([{"text": "Rome", "answer_start": 99}], "where nothing stands"),
+    "before": ([{"text": "large.", "answer_start": -6}], "where nothing stands; it stands at 29"),
+    "text not there": ("Rome", 'answer "Rome" does not stand in the context'),
+    "text twice": ("Paris", "stands 2 times in the context; give its first character as answer_start"),
+    "empty answer": ([{"text": "", "answer_start": 0}], "an answer is empty"),
+    "missing": (None, r'an answer is needed here \("" or \[\] for none\), not nothing'),
+    "lengths": ({"text": ["a"], "answer_start": []}, "lists of one length"),
+    "a word as start": ([{"text": "Paris", "answer_start": "x"}], "answer_start must be a whole number"),
+    "no text": ([{"answer_start": 3}], "an answer must be a text or"),
+}
+
+
+@pytest.mark.parametrize(("answers", "sentence"), SPAN_ERRORS.values(), ids=SPAN_ERRORS)
+def test_span_errors(answers, sentence):
+    with pytest.raises(BertsmithError, match=sentence) as caught:
+        asked({"question": "What?", "context": CONTEXT, "answers": answers, "id": "q7"})
+    assert str(caught.value).startswith('train, row 1 (id q7), column "answers": ')
+
+
+def test_impossible():
+    record = {"question": "What?", "context": CONTEXT}
+    with pytest.raises(BertsmithError, match="an answer is given, though the question is marked as impossible"):
+        asked(record | {"answers": "France", "is_impossible": "true"})
+    with pytest.raises(BertsmithError, match="no answer is given, though"):
+        asked(record | {"answers": [], "is_impossible": False})
+    with pytest.raises(BertsmithError, match="is_impossible must be true or false"):
+        asked(record | {"answers": [], "is_impossible": "maybe"})
+    assert asked(record | {"answers": None, "is_impossible": 1}).answers == ()

@@ -1,0 +1,158 @@
+"""Intervals against explicit resampling and the binomial truth, comparisons against trying every exchange."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.metrics import f1_score
+
+from bertsmith.errors import BertsmithError
+from bertsmith.evaluation import intervals
+from bertsmith.evaluation.intervals import compare, interval
+from bertsmith.tasks import measures
+from bertsmith.tasks.measures import Measure
+
+CLASSES = np.eye(3, dtype=bool)
+
+
+def draw(n: int, seed: int, share: float = 0.7) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    gold = random.integers(3, size=n)
+    return gold, np.where(random.random(n) < share, gold, random.integers(3, size=n))
+
+
+def macro(gold: np.ndarray, found: np.ndarray) -> Measure:
+    return Measure(measures.count_labels(CLASSES[gold], CLASSES[found]), measures.macro_f1_present)
+
+
+def test_explicit_resampling():
+    """So few examples of so many kinds that examples are drawn one by one: the same draws, scored by scikit-learn."""
+    gold, found = draw(40, 0)
+    random = np.random.default_rng([5, 0])
+    drawn = [random.integers(40, size=40) for _ in range(300)]
+    slow = [f1_score(gold[i], found[i], average="macro", zero_division=0) for i in drawn]
+    expected = np.quantile(slow, [0.05, 0.95])
+    assert interval(macro(gold, found), level=0.9, samples=300, seed=5) == pytest.approx(expected.tolist(), abs=1e-12)
+
+
+def test_explicit_resampling_of_kinds():
+    """So many examples of few kinds that how often each kind is drawn comes at once: the samples written out."""
+    gold, found = draw(400, 1)
+    counts = measures.count_labels(CLASSES[gold], CLASSES[found])
+    kinds, sizes = np.unique(counts, axis=0, return_counts=True)
+    weights = np.random.default_rng([2, 0]).multinomial(400, sizes / 400, size=200)
+    slow = [float(measures.macro_f1_present(np.repeat(kinds, some, axis=0).sum(axis=0))) for some in weights]
+    expected = np.quantile(slow, [0.025, 0.975])
+    assert interval(macro(gold, found), samples=200, seed=2) == pytest.approx(expected.tolist(), abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [60, 2000])
+def test_blocks_do_not_show(monkeypatch, n):
+    """Memory is bounded by drawing in blocks; their size changes nothing."""
+    ours, theirs = macro(*draw(n, 2)), macro(*draw(n, 2, 0.6))
+    whole = interval(ours, samples=100), compare(ours, theirs, samples=100)
+    monkeypatch.setattr(intervals, "_ROOM", 130)
+    assert (interval(ours, samples=100), compare(ours, theirs, samples=100).low) == (whole[0], whole[1].low)
+
+
+def test_coverage_of_accuracy():
+    """Of 300 experiments with a known accuracy about 95 in 100 intervals hold it; their width is the binomial's."""
+    random, truth, n = np.random.default_rng(0), 0.8, 200
+    held, widths = 0, []
+    for _ in range(300):
+        low, high = interval(measures.mean(random.random(n) < truth), samples=500)
+        held += low <= truth <= high
+        widths.append(high - low)
+    assert 0.90 <= held / 300 <= 0.98
+    exact = stats.norm.interval(0.95, scale=(truth * (1 - truth) / n) ** 0.5)
+    assert np.mean(widths) == pytest.approx(exact[1] - exact[0], rel=0.05)
+
+
+def test_scipy_agrees():
+    values = np.random.default_rng(4).gamma(2.0, size=120)
+    found = stats.bootstrap((values,), np.mean, n_resamples=4000, method="percentile", rng=np.random.default_rng(1))
+    expected = found.confidence_interval
+    assert interval(measures.mean(values), samples=4000) == pytest.approx((expected.low, expected.high), rel=0.02)
+
+
+def exact_p(a: Measure, b: Measure) -> float:
+    """Every way to exchange the two models' answers, example by example."""
+    observed, as_large, n = abs(a.point - b.point), 0, len(a.counts)
+    for swapped in product([False, True], repeat=n):
+        turn = np.array(swapped)[:, None]
+        one, other = np.where(turn, b.counts, a.counts), np.where(turn, a.counts, b.counts)
+        as_large += abs(float(a.value(one.sum(axis=0)) - b.value(other.sum(axis=0)))) >= observed - 1e-12
+    return as_large / 2**n
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_exchange(seed):
+    gold, found = draw(10, seed, 0.9)
+    other = draw(10, seed + 50, 0.2)[1]
+    random = np.random.default_rng(seed)
+    values = measures.mean(random.random(10)), measures.mean(random.random(10) + 0.2)
+    for a, b in [(macro(gold, found), macro(gold, other)), values]:
+        assert compare(a, b, samples=20000).p == pytest.approx(exact_p(a, b), abs=0.015)
+
+
+def test_like_examples_are_exchanged_one_by_one():
+    """30 examples where only one model is right, 12 where only the other is: the sign test, in closed form."""
+    a = measures.mean(np.repeat([1, 1, 0], [50, 30, 12]))
+    b = measures.mean(np.repeat([1, 0, 1], [50, 30, 12]))
+    found = compare(a, b, samples=40000)
+    assert found.p == pytest.approx(stats.binomtest(30, 42).pvalue, rel=0.2)
+    assert found.difference == pytest.approx(18 / 92)
+    # Of the paired difference: its variance is that of 1, -1 and 0 drawn 92 times.
+    sigma = ((42 / 92 - (18 / 92) ** 2) / 92) ** 0.5
+    assert (found.low, found.high) == pytest.approx((18 / 92 - 1.96 * sigma, 18 / 92 + 1.96 * sigma), abs=0.012)
+
+
+def test_equals_are_rarely_told_apart():
+    random = np.random.default_rng(9)
+    chances = []
+    for _ in range(200):
+        gold = random.integers(3, size=80)
+        one, other = (np.where(random.random(80) < 0.7, gold, random.integers(3, size=80)) for _ in range(2))
+        chances.append(compare(macro(gold, one), macro(gold, other), samples=400).p)
+    assert np.mean(np.array(chances) < 0.05) < 0.1
+
+
+def test_the_same_model():
+    measure = macro(*draw(30, 3))
+    found = compare(measure, measure)
+    assert (found.difference, found.low, found.high, found.p) == (0, 0, 0, 1)
+
+
+def test_one_example():
+    right, wrong = measures.mean(np.array([1])), measures.mean(np.array([0]))
+    assert interval(right) == (1, 1)
+    assert compare(right, wrong) == intervals.Comparison(1, 1, 1, 1)
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.integers(0, 3))
+def test_inside_and_repeatable(values, seed):
+    measure = measures.mean(np.array(values))
+    low, high = interval(measure, samples=50, seed=seed)
+    assert min(values) - 1e-9 <= low <= high <= max(values) + 1e-9
+    assert (low, high) == interval(measure, samples=50, seed=seed)
+    if len(set(values)) == 1:
+        assert low == high == pytest.approx(values[0])
+
+
+def test_undefined_samples_are_left_out():
+    def value(sums: np.ndarray) -> np.ndarray:
+        return np.where(sums[..., 1] > 0, sums[..., 0] / np.maximum(sums[..., 1], 1), np.nan)
+
+    low, high = interval(Measure(np.array([[1, 1], [0, 1], [0, 0], [0, 0]]), value))
+    assert (low, high) == (0, 1)
+    assert np.isnan(interval(Measure(np.zeros((3, 2)), value))).all()
+
+
+def test_mistakes():
+    with pytest.raises(BertsmithError, match="no examples to score"):
+        interval(measures.mean(np.zeros(0)))
+    with pytest.raises(BertsmithError, match="one is of 2 examples with 2 counts each, the other of 3 with 2"):
+        compare(measures.mean(np.zeros(2)), measures.mean(np.zeros(3)))
