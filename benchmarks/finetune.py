@@ -139,14 +139,11 @@ def plan(options: argparse.Namespace) -> list[Row]:
     for seed in rounds:
         for task in sorted(options.tasks, key=list(TASKS).index):
             for contestant in options.contestants:
-                jobs.append(
-                    {
-                        "task": task, "contestant": contestant, "seed": seed, "settings": settings_of(task, options),
-                        "kind": TASKS[task]["kind"], "files": [str(options.data / f) for f in TASKS[task]["files"]],
-                        "model": str(options.model), "device": options.device, "precision": options.precision,
-                        "threads": options.threads, "steps": options.steps, "skip": options.skip,
-                    }
-                )  # fmt: skip
+                files = [str(options.data / name) for name in TASKS[task]["files"]]
+                job = {"task": task, "contestant": contestant, "seed": seed, "settings": settings_of(task, options),
+                       "kind": TASKS[task]["kind"], "files": files, "model": str(options.model)}  # fmt: skip
+                shared = ("device", "precision", "threads", "steps", "skip")
+                jobs.append({**job, **{name: getattr(options, name) for name in shared}})
     return jobs
 
 

@@ -140,7 +140,7 @@ def train_with_trainer(model: Any, work: Work, collator: Any, clock: Clock, scor
             bf16=options.precision == "bf16", use_cpu=options.device == "cpu", torch_compile=options.compile,
             dataloader_num_workers=options.workers, dataloader_persistent_workers=options.workers > 0,
             remove_unused_columns=False, report_to="none", save_strategy="no", disable_tqdm=True, logging_steps=500,
-            train_sampling_strategy="group_by_length" if options.grouped else "random",
+            **({"train_sampling_strategy": "group_by_length"} if options.grouped else {}),
         )  # fmt: skip
         Trainer(model, arguments, data_collator=collator, train_dataset=work.train, callbacks=[Watch()]).train()
 

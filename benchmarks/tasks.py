@@ -50,8 +50,8 @@ ROWS = {
     "20news-head+tail": Dataset(*NEWS, flags=f"{LONG} head+tail", show=CLASSES),
     "20news-windows": Dataset(*NEWS, flags=f"{LONG} windows", show=CLASSES),
     "goemotions": Dataset(
-        "classify", "goemotions/train.tsv", "goemotions/dev.tsv", flags="--rate 1e-4 --epochs 4 --length 128",
-        show=("micro_f1", "macro_f1"),
+        "classify", "goemotions/train.tsv", "goemotions/dev.tsv",
+        flags="--several --rate 1e-4 --epochs 4 --length 128", show=("micro_f1", "macro_f1"),
     ),
     "ud-ewt-pos": Dataset(
         "tag", "ud_ewt/en_ewt-ud-train.rebuilt.conllu", "ud_ewt/en_ewt-ud-dev.conllu",

@@ -13,24 +13,14 @@ from bertsmith.data.doctor import Kind, diagnose
 from bertsmith.data.examples import SpanExample
 from bertsmith.data.findings import Diagnosis, Finding
 from bertsmith.data.folders import find_split, is_slots, require_split
-from bertsmith.data.labels import read_label_names, text_examples
+from bertsmith.data.labels import read_label_names
 from bertsmith.data.reading import read_table
-from bertsmith.data.spans import span_examples
 from bertsmith.data.table import Table
-from bertsmith.data.tags import tag_examples
 from bertsmith.errors import BertsmithError
+from bertsmith.tasks.catalog import find_task
+from bertsmith.tasks.trained import TrainedTask
 from bertsmith.text.tokenizer import Tokenizer
 
-ROLES: dict[Kind, tuple[str, ...]] = {
-    "classify": ("text", "pair", "label"),
-    "tag": ("words", "tags", "text", "entities"),
-    "span": ("question", "context", "answers", "start", "id", "impossible"),
-}
-REQUIRED: dict[Kind, tuple[str, ...]] = {
-    "classify": ("text", "label"),
-    "tag": ("words",),  # or a text with entities
-    "span": ("question", "context", "answers"),
-}
 CHUNK = 4096  # examples tokenized at once, so that memory stays bounded
 
 
@@ -55,12 +45,11 @@ def check(
     """
     tables = read_sides(data, dev, format)
     kind = choose_kind(task, tables[0], columns or {})
-    found = find_roles(tables, kind, columns or {})
+    found = find_roles(tables, find_task(kind), columns or {})
     names = read_label_names(label_names) if isinstance(label_names, str | Path) else label_names
-    examples: list[Sequence[Any]] = []
-    for table, roles in zip(tables, found, strict=True):
-        examples.append(read_examples(kind, table, roles, several, separator, names))
-        several = several or (kind == "classify" and any(len(e.labels or ()) != 1 for e in examples[-1]))
+    choices = {"several": several, "separator": separator, "label_names": names}
+    examples = [find_task(kind).examples(table, roles, choices) for table, roles in zip(tables, found, strict=True)]
+    several = several or (kind == "classify" and any(len(e.labels or ()) != 1 for some in examples for e in some))
     tokenizer, most = find_tokenizer(model)
     lengths = None if tokenizer is None else partial(count_tokens, tokenizer)
     diagnosis = diagnose(
@@ -86,12 +75,14 @@ def read_sides(data: Any, dev: Any, format: str | None) -> list[Table]:
     ]
 
 
-def find_roles(tables: Sequence[Table], kind: Kind, chosen: Mapping[str, str]) -> list[Columns]:
+def find_roles(
+    tables: Sequence[Table], task: type[TrainedTask[Any, Any]], chosen: Mapping[str, str]
+) -> list[Columns]:
     """The columns of each table; what is the label in train is the label in dev."""
     found: list[Columns] = []
     for table in tables:
         same = {role: column for role, column in (found[0] if found else {}).items() if column in table.columns}
-        found.append(find_columns(table, ROLES[kind], {**same, **chosen}, required=REQUIRED[kind]))
+        found.append(find_columns(table, task.roles, {**same, **chosen}, required=task.required))
     return found
 
 
@@ -108,15 +99,6 @@ def choose_kind(task: str | None, table: Table, columns: Mapping[str, str]) -> K
     if table.kind == "conll" or {"words", "tags", "entities"} & set(columns) or words or {"text", "entities"} <= names:
         return "tag"
     return "classify"
-
-
-def read_examples(
-    kind: Kind, table: Table, columns: Columns, several: bool | None, separator: str | None,
-    label_names: Sequence[str] | None,
-) -> Sequence[Any]:  # fmt: skip
-    if kind == "classify":
-        return text_examples(table, columns, several=several, separator=separator, label_names=label_names)
-    return tag_examples(table, columns, label_names=label_names) if kind == "tag" else span_examples(table, columns)
 
 
 def find_tokenizer(model: str | Path | None) -> tuple[Tokenizer | None, int | None]:

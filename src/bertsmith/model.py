@@ -26,7 +26,7 @@ from bertsmith.tasks.fill import Fill
 from bertsmith.tasks.follows import Follows
 from bertsmith.tasks.predicting import BUDGETS, Predictor
 from bertsmith.tasks.result import Vectors
-from bertsmith.tasks.texts import list_texts
+from bertsmith.tasks.texts import list_texts, take_count
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.loading import load_tokenizer
 from bertsmith.text.tokenizer import Tokenizer
@@ -55,14 +55,12 @@ def load(
     `device` is auto, cpu, cuda or mps; `batch_tokens` the most tokens in a batch; `threads` those of the CPU.
     """
     folder = locate(find_default() if source is None else source, download=download, revision=revision)
-    place = _find_device(device)
+    place = find_device(device)
     if dtype not in DTYPES:
         raise BertsmithError(f"dtype={dtype!r} is not a choice; use one of {', '.join(DTYPES)}.")
-    for name, number in (("threads", threads), ("batch_tokens", batch_tokens)):
-        if number is not None and number < 1:
-            raise BertsmithError(f"{name} is {number}; it must be at least 1.")
-    if threads:
-        torch.set_num_threads(threads)
+    batch_tokens = None if batch_tokens is None else take_count("batch_tokens", batch_tokens)
+    if threads is not None:
+        torch.set_num_threads(take_count("threads", threads))
     sentence = read_sentence(folder)
     checkpoint = load_checkpoint(sentence.encoder, DTYPES[dtype])
     if checkpoint.left_out:
@@ -89,7 +87,7 @@ def find_default() -> str | Path:
     )
 
 
-def _find_device(name: str) -> torch.device:
+def find_device(name: str) -> torch.device:
     there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
         name = next(kind for kind in ("cuda", "mps", "cpu") if there[kind])
@@ -261,6 +259,8 @@ class Model:
 
     def _dress(self, texts: list[str], prompt: str | None) -> list[str]:
         """Texts as a sentence-transformers folder wants them."""
+        if prompt is not None and not isinstance(prompt, str):
+            raise BertsmithError(f"prompt must be a string, not {type(prompt).__name__}.")
         name = prompt if prompt is not None else self.sentence.default_prompt
         before = self.sentence.prompts.get(name, name) if name else ""
         texts = [before + text for text in texts]

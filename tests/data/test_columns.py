@@ -111,7 +111,7 @@ ERRORS = {
     "no text": ("a b c label", TEXTS, {}, 'no column known as text .*"a", "b", "c", "label".*--text COLUMN'),
     "no words": ("a b", TAGS, {}, "no column known as words .*--words COLUMN"),
     "no context": ("question answers", SPANS, {}, "no column known as context"),
-    "a wrong choice": ("review label", TEXTS, {"text": "reviews"}, 'no column "reviews", .*did you mean "review" .*label'),
+    "a wrong choice": ("review label", TEXTS, {"text": "reviews"}, 'no column "reviews", .*did you mean "review"'),
     "a wrong number": ("review label", TEXTS, {"text": "3"}, 'no column "3"'),
 }  # fmt: skip
 

@@ -17,6 +17,7 @@ from bertsmith.data.doctor_tags import guess_scheme
 from bertsmith.data.examples import SpanExample, TagExample, TextExample
 from bertsmith.data.findings import places, share
 from bertsmith.errors import BertsmithError
+from bertsmith.tasks.schemes import find_scheme
 
 WORDS = ["river", "bank", "loan", "money", "water", "stone", "bridge", "paper", "field", "market", "garden", "letter"]
 
@@ -82,6 +83,7 @@ def test_findings_name_rows_and_stop_names_the_errors():
         found.stop()
 
 
+# fmt: off
 def case_empty():
     train = good()
     train[3] = TextExample(" \n", None, ("yes",), "train.csv, row 5")
@@ -221,6 +223,7 @@ def case_nothing():
     return [], None, "error", "Train has no examples."
 
 
+# fmt: on
 CASES = [case for name, case in sorted(globals().items()) if name.startswith("case_")]
 
 
@@ -321,7 +324,8 @@ def test_what_is_no_misspelling():
     ],
 )
 def test_schemes(scheme, sentences):
-    assert guess_scheme([e.tags for e in tagged(*sentences)]) == scheme
+    tags = [e.tags for e in tagged(*sentences)]
+    assert guess_scheme(tags) == scheme == find_scheme(tags)  # what the doctor says is what training will take
 
 
 GOOD_TAGS = [f"{name}{n}/B-PER sees/O the/O {place}{n}/B-LOC" for n in range(15) for name, place in [("Ann", "Oslo")]]

@@ -5,9 +5,12 @@ import io
 import json
 import sys
 
+import numpy
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from bertsmith.data.reading import read_table
 from bertsmith.data.table import Table
@@ -68,9 +71,6 @@ def test_formats(tmp_path, name, encoding):
 
 
 def test_parquet(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
     parquet.write_table(pyarrow.Table.from_pylist(RECORDS), tmp_path / "a.parquet")
     table = read_table(tmp_path / "a.parquet")
     assert list(table.records) == RECORDS and table.kind == "parquet"
@@ -130,8 +130,6 @@ def test_memory(source):
 
 
 def test_arrow_and_numpy():
-    numpy = pytest.importorskip("numpy")
-    pyarrow = pytest.importorskip("pyarrow")
     assert list(read_table(pyarrow.Table.from_pylist(RECORDS)).records) == RECORDS
     given = [{"text": numpy.str_("a"), "label": numpy.int64(3), "words": numpy.array(["x", "y"])}]
     (record,) = read_table(given).records

@@ -78,7 +78,9 @@ def test_few():
 
 
 @pytest.mark.parametrize(("examples", "sentence"), [
-    ([], "0 examples cannot be split"), (make("a"), "1 example cannot be split"), (make("abc"), "each label has only one"),
+    ([], "0 examples cannot be split"),
+    (make("a"), "1 example cannot be split"),
+    (make("abc"), "each label has only one"),
     ([TextExample("a", None, ("x",))] * 30, "30 examples, all of one text, cannot be split"),
 ])  # fmt: skip
 def test_too_few(examples, sentence):

@@ -98,8 +98,8 @@ def classify_facts() -> RunFacts:
         data={"counts": {"train": 6000, "dev": 1234}, "files": {"train": "news/train.csv", "dev": "news/dev.csv"},
               "balance": {"train": {k: 1500 // (i + 1) + 40 for i, k in enumerate(labels)},
                           "dev": {k: 300 // (i + 1) + 9 for i, k in enumerate(labels)}},
-              "findings": [{"level": "warning", "message": "14 texts stand in both news/train.csv and news/dev.csv."},
-                           {"level": "note", "message": "news/train.csv, column label: “Sport” looks like “sport”."}],
+              "findings": [{"level": "warning", "sentence": "14 texts stand in both news/train.csv and news/dev.csv."},
+                           {"level": "note", "sentence": "news/train.csv, column label: “Sport” looks like “sport”."}],
               "facts": {"median length": 88, "empty texts": 0}},
         settings=SETTINGS, speed=SPEED, command=COMMAND,
     )  # fmt: skip

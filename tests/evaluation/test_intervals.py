@@ -62,8 +62,8 @@ def test_coverage_of_accuracy():
     """Of 300 experiments with a known accuracy about 95 in 100 intervals hold it; their width is the binomial's."""
     random, truth, n = np.random.default_rng(0), 0.8, 200
     held, widths = 0, []
-    for _ in range(300):
-        low, high = interval(measures.mean(random.random(n) < truth), samples=500)
+    for seed in range(300):
+        low, high = interval(measures.mean(random.random(n) < truth), samples=500, seed=seed)
         held += low <= truth <= high
         widths.append(high - low)
     assert 0.90 <= held / 300 <= 0.98

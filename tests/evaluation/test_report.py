@@ -11,7 +11,9 @@ from evaluation.made_facts import classify_facts, make_confusion, rows_of, span_
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bertsmith.evaluation.report import RunFacts, read_metrics, write_report
+from bertsmith.data.doctor import diagnose
+from bertsmith.data.examples import SpanExample, TextExample
+from bertsmith.evaluation.report import RunFacts, add_diagnosis, read_metrics, write_report
 from bertsmith.evaluation.report.excerpts import choose_words, cut_around, cut_middle
 from bertsmith.evaluation.report.page import make_page
 
@@ -148,7 +150,7 @@ def test_any_text_is_harmless(text: str, label: str) -> None:
         task="classify", title=text, base=label, errors=errors, settings={label: text}, labels=[label],
         confusion={"labels": [label, text], "counts": [[1, 2], [0, 3]]},
         metrics={"dev": {label: {"value": 0.5, "n": 3}}},
-        data={"findings": [{"level": label, "message": text}], "balance": {"train": {label: 2, text: 1}}},
+        data={"findings": [{"level": label, "sentence": text}], "balance": {"train": {label: 2, text: 1}}},
     )  # fmt: skip
     check_page(make_page(facts))
     spans = [{"question": text, "context": text + label, "gold": [label], "predicted": text[:3], "score": None}]
@@ -258,3 +260,22 @@ def test_any_number_of_labels(n: int) -> None:
     maps = [a for tag, a in outline.tags if tag == "svg" and "map" in (a.get("class") or "")]
     assert len(maps) == (n <= 40)
     assert ("too many for a map" in " ".join(outline.text)) == (n > 40)
+
+
+def test_what_the_doctor_found_is_shown(tmp_path: Path) -> None:
+    train = [
+        TextExample("word " * (i % 90 + 1), None, ("good" if i % 3 else "bad",), f"a.csv, row {i}") for i in range(90)
+    ]
+    diagnosis = diagnose(train, train[:9], "classify", lengths=None, limit=64)
+    facts = RunFacts("classify")
+    add_diagnosis(facts, diagnosis, "head")
+    assert facts.data["counts"] == {"train": 90, "dev": 9} and facts.data["balance"]["train"] == {"good": 60, "bad": 30}
+    assert sum(facts.lengths["train"]["counts"]) == 90 and facts.lengths["train"]["examples_cut"] == 26
+    write_report(tmp_path, facts)
+    shown = " ".join(check_page((tmp_path / "report.html").read_text(encoding="utf-8")).text)
+    assert diagnosis.findings and all(finding.sentence in shown for finding in diagnosis.findings)
+    assert "26 of 90 examples (28.9 %) are longer than 64 tokens and are cut (policy head)" in shown
+    alone = RunFacts("span")
+    spans = [SpanExample(f"Who is {i}?", "It is Ada.", (("Ada", 6),), where=f"a.json, question {i}") for i in range(30)]
+    add_diagnosis(alone, diagnose(spans, None, "span", lengths=None, limit=None), "windows")
+    check_page(make_page(alone))

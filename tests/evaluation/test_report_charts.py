@@ -63,7 +63,7 @@ def test_the_best_checkpoint_is_marked_where_it_stands() -> None:
     picture = draw_curves(RunFacts(task="tag", curves=make_curves(100, ("F1",)), best_step=50))
     assert picture.count("best: step 50") == 2  # in the loss and in the scores
     found = {float(at) for at in re.findall(r'<line x1="([\d.]+)"[^>]*class="best"', picture)}
-    middle = Scale(0, 100, 56, 440 - 14)(50)
+    middle = Scale(0, 100, 56, 440 - 20)(50)
     assert found == {middle}
 
 

@@ -11,9 +11,9 @@ from tasks.made import SENTENCES, Both
 
 from bertsmith.data.examples import TagExample
 from bertsmith.errors import BertsmithError
+from bertsmith.tasks.alignment import Alignment, align, split_text
 from bertsmith.tasks.tag import Tag
 from bertsmith.tasks.tag_rows import FILLER, Layout, find_homes
-from bertsmith.tasks.words import Alignment, align, split_text
 
 LONG = " ".join(SENTENCES) + " 東京, unaffable! " + " ".join(SENTENCES)
 IOB2 = {"labels": ["O", "B-X", "I-X"], "scheme": "iob2", "label_scheme": "iob2", "default": "O"}
@@ -125,12 +125,13 @@ def test_an_unknown_tag_is_not_trained_and_no_tags_are_no_gold(bert):
 
 def test_gold_is_trained_in_iob2_whatever_comes_in(bert):
     for scheme, tags in {
-        "iob1": "I-X B-X I-X O", "iob2": "B-X B-X I-X O", "iobes": "S-X B-X E-X O", "bilou": "U-X B-X L-X O",
+        "iob1": "I-X B-X I-X O", "io": "I-X O I-X I-X", "bare": "X O X X",
+        "iob2": "B-X B-X I-X O", "iobes": "S-X B-X E-X O", "bilou": "U-X B-X L-X O",
     }.items():  # fmt: skip
         task = make_task(bert, scheme=scheme)
         example = sentence("paris london is a", tags)
         (row,) = task.rows([example])[0]
-        assert row.gold.tolist() == [1, 1, 2, 0]
+        assert row.gold.tolist() == ([1, 0, 1, 2] if scheme in ("io", "bare") else [1, 1, 2, 0])
         scores = torch.nn.functional.one_hot(torch.tensor(row.gold), 3) * 9.0
         assert task.answer(example, [row], [scores]).tags == tags.split()
 
@@ -142,9 +143,9 @@ def test_gold_is_trained_in_iob2_whatever_comes_in(bert):
         (["B-X I-X"], {}, ("iob2", "iob2", ["O", "B-X", "I-X"])),
         (["B-X E-X", "S-Y O"], {}, ("iobes", "iob2", ["O", "B-X", "B-Y", "I-X"])),
         (["B-X I-X"], {"label_scheme": "iobes"}, ("iob2", "iobes", ["O", "B-X", "E-X"])),
-        (["I-X O"], {}, ("io", "io", ["O", "I-X"])),
+        (["I-X O"], {}, ("io", "iob2", ["O", "B-X"])),
         (["I-X O"], {"scheme": "iob1"}, ("iob1", "iob2", ["O", "B-X"])),
-        (["X O"], {}, ("bare", "bare", ["O", "X"])),
+        (["X O"], {}, ("bare", "iob2", ["O", "B-X"])),
         (["DT NN", "NN VB"], {}, ("plain", "plain", ["DT", "NN", "VB"])),
         (["B-X NN"], {"scheme": "plain"}, ("plain", "plain", ["B-X", "NN"])),
     ],

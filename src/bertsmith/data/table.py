@@ -13,8 +13,8 @@ class Table:
     columns: tuple[str, ...]
     records: Sequence[dict[str, Any]]
     rows: Sequence[int]  # counted from 1 as an editor or a spreadsheet shows them
-    unit: str = "row"  # what a number in `rows` counts: "row", "line", "question"
-    kind: str = "records"  # csv, tsv, jsonl, json, parquet, conll, squad, records
+    unit: str = "row"  # what a number in `rows` counts: "row", "line", "record", "question"
+    kind: str = "records"  # csv, tsv, jsonl, json, parquet, conll, squad, slots, lines, records
 
     def where(self, index: int, column: str = "") -> str:
         """As in `reviews.csv, row 12, column "label"`."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bertsmith.errors import BertsmithError
 from bertsmith.tasks.measures import Array, Measure, share
 
 BINS = 10
@@ -95,3 +96,14 @@ def find_thresholds(chances: Array, gold: Array, each: bool) -> list[float]:
     common = 0.5 if common is None else common
     own = [best_threshold(chances[:, i], gold[:, i]) if each else None for i in range(np.shape(gold)[1])]
     return [common if threshold is None else threshold for threshold in own]
+
+
+def fixed_threshold(chosen: Any, several: bool) -> float | None:
+    """The number that a user chose for every label; None for "one", "each" or no choice: to be found."""
+    if chosen is not None and not several:
+        raise BertsmithError("thresholds are for texts with several labels, but these have one each; leave it out.")
+    if chosen is None or chosen in ("one", "each"):
+        return None
+    if isinstance(chosen, float | int) and 0 <= chosen <= 1:
+        return float(chosen)
+    raise BertsmithError(f"thresholds={chosen!r} is not a choice; use 'one', 'each' or a number from 0 to 1.")

@@ -95,6 +95,11 @@ def confidences(answers: Sequence[Result]) -> Array:
     return np.array([result.answers[0]["score"] for result in answers], dtype=np.float64)
 
 
+def best_right(answers: Sequence[Result], examples: Sequence[TextExample], labels: Sequence[str]) -> Array:
+    """Whether each best answer is the gold, for one label an example."""
+    return np.asarray((gold_matrix(examples, labels) & found_matrix(answers, labels, several=False)).any(axis=1))
+
+
 def confusion(answers: Sequence[Result], examples: Sequence[TextExample], labels: Sequence[str]) -> Array:
     """How many examples of label i (row) were given label j (column), for one label an example."""
     gold, found = gold_matrix(examples, labels), found_matrix(answers, labels, several=False)

@@ -12,10 +12,11 @@ from torch import Tensor
 
 from bertsmith.data.batch import Batch
 from bertsmith.data.examples import TextExample
+from bertsmith.data.labels import text_examples
 from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
-from bertsmith.tasks import measures
-from bertsmith.tasks.calibration import calibration_error, find_thresholds, fit_temperature, sigmoid, softmax
+from bertsmith.tasks import calibration, measures
+from bertsmith.tasks.class_report import report_classes
 from bertsmith.tasks.classes import confidences, found_matrix, gold_matrix, label_number, positive_label, settle_labels
 from bertsmith.tasks.losses import Criterion, diverge
 from bertsmith.tasks.measures import Array, Measure
@@ -34,6 +35,7 @@ class Classify(TrainedTask[TextExample, Result]):
     head = "classify"
     metric: ClassVar[str] = "accuracy"
     roles: ClassVar[tuple[str, ...]] = ("text", "pair", "label")
+    required: ClassVar[tuple[str, ...]] = ("text", "label")
 
     def __init__(
         self, tokenizer: Tokenizer, limit: int, truncate: str, settings: Settings, top_k: int | None = None
@@ -43,14 +45,17 @@ class Classify(TrainedTask[TextExample, Result]):
         self.top_k = None if top_k is None else take_count("top_k", top_k)
         self.several = bool(settings["several"])
         self.length = min(settings.get("length") or limit, limit)
+        self.problem = f"{'multi' if self.several else 'single'}_label_classification"
         if self.several:
             self.metric = "micro_f1"  # type: ignore[misc]
 
     @classmethod
-    def examples(cls, table: Table, columns: Mapping[str, str]) -> list[TextExample]:
-        from bertsmith.data.columns import find_columns, text_examples
-
-        return text_examples(table, find_columns(table, cls.roles, columns))
+    def examples(
+        cls, table: Table, columns: Mapping[str, str], choices: Mapping[str, Any], gold: bool = True
+    ) -> list[TextExample]:
+        """`choices`: several, separator, label_names, as in data/labels.py."""
+        several, separator, names = map(choices.get, ("several", "separator", "label_names"))
+        return text_examples(table, columns, several=several, separator=separator, label_names=names, gold=gold)
 
     @classmethod
     def settle(cls, examples: Sequence[TextExample], choices: Mapping[str, Any]) -> Settings:
@@ -60,13 +65,9 @@ class Classify(TrainedTask[TextExample, Result]):
         settings |= {"truncate": choices.get("truncate") or cls.truncation, "length": choices.get("length")}
         if choices.get("positive") is not None:
             settings["positive"] = labels[label_number(str(choices["positive"]), labels, "positive")]
-        thresholds = choices.get("thresholds")
-        if thresholds is not None and not several:
-            raise BertsmithError("thresholds are for texts with several labels, but these have one each; leave it out.")
-        if isinstance(thresholds, float | int) and 0 <= thresholds <= 1:
-            settings["thresholds"] = [float(thresholds)] * len(labels)
-        elif thresholds not in (None, "one", "each"):
-            raise BertsmithError(f"thresholds={thresholds!r} is not a choice; use 'one', 'each' or a number up to 1.")
+        fixed = calibration.fixed_threshold(choices.get("thresholds"), several)
+        if fixed is not None:
+            settings["thresholds"] = [fixed] * len(labels)
         return settings
 
     @classmethod
@@ -117,7 +118,7 @@ class Classify(TrainedTask[TextExample, Result]):
     def chances(self, scores: Array, temperature: float | None = None) -> Array:
         """The probabilities of combined scores, (…, labels)."""
         cooled = scores / (temperature or self.settings.get("temperature") or 1.0)
-        return sigmoid(cooled) if self.several else softmax(cooled)
+        return calibration.sigmoid(cooled) if self.several else calibration.softmax(cooled)
 
     def answer(self, example: TextExample, rows: Sequence[Row], scores: Sequence[Tensor]) -> Result:
         chances = self.chances(self.combine(rows, scores))
@@ -139,10 +140,10 @@ class Classify(TrainedTask[TextExample, Result]):
         combined = np.stack([self.combine(*each) for each in zip(rows, scores, strict=True)])
         found: Settings = {}
         if choices.get("calibrate"):
-            found["temperature"] = fit_temperature(combined, gold, self.several)
-        if self.several and choices.get("thresholds") in (None, "one", "each"):
+            found["temperature"] = calibration.fit_temperature(combined, gold, self.several)
+        if self.several and calibration.fixed_threshold(choices.get("thresholds"), True) is None:
             chances = self.chances(combined, found.get("temperature"))
-            found["thresholds"] = find_thresholds(chances, gold, each=choices.get("thresholds") == "each")
+            found["thresholds"] = calibration.find_thresholds(chances, gold, each=choices.get("thresholds") == "each")
         return found
 
     def score(self, answers: Sequence[Result], examples: Sequence[TextExample]) -> dict[str, Measure]:
@@ -161,7 +162,14 @@ class Classify(TrainedTask[TextExample, Result]):
         scored = {name: Measure(counts, value) for name, value in values.items()}
         if self.several:
             return {**scored, "subset_accuracy": measures.mean(same)}
-        return {"accuracy": measures.mean(same), **scored, "ece": calibration_error(confidences(answers), same)}
+        return {
+            "accuracy": measures.mean(same),
+            **scored,
+            "ece": calibration.calibration_error(confidences(answers), same),
+        }
+
+    def report(self, answers: Sequence[Result], examples: Sequence[TextExample]) -> dict[str, Any]:
+        return report_classes(answers, examples, self.settings)
 
     def _gold(self, example: TextExample) -> Any:
         """A label's number, or for several (1, labels) of 0 and 1; None where it is unknown."""

@@ -69,6 +69,7 @@ class Hidden(Task[str, Vectors]):
     """The states of each token, (tokens, width), or of several layers, (layers, tokens, width)."""
 
     name = "hidden"
+    windows = False
 
     def __init__(self, tokenizer: Tokenizer, limit: int, truncate: str, layers: Sequence[int] | None = None) -> None:
         super().__init__(tokenizer, limit, truncate)

@@ -13,6 +13,7 @@ from bertsmith.text.tokenizer import Tokenizer
 class Follows(Task[tuple[str, str], Result]):
     name = "follows"
     head = "follows"
+    windows = False
 
     def __init__(self, tokenizer: Tokenizer, limit: int, truncate: str, labels: Sequence[str]) -> None:
         super().__init__(tokenizer, limit, truncate)

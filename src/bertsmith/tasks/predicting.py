@@ -20,6 +20,7 @@ class Predictor:
     network: Network
     device: torch.device
     budget: int  # tokens in a batch
+    keeps_grads: bool = False  # the network is in training: its weights may be parts that only no_grad can gather
 
     def predict(self, task: Task[Example, Answer], examples: Sequence[Example]) -> list[Answer]:
         """One answer an example. Tasks that ask again do so together, so that every round runs in full batches."""
@@ -37,12 +38,12 @@ class Predictor:
             asked = again
         return [answers[i] for i in range(len(examples))]
 
-    @torch.inference_mode()
     def run(self, task: Task[Any, Any], rows: Sequence[Row]) -> list[Tensor]:
         """The scores of each row, in the order of the rows."""
         found: dict[int, Tensor] = {}
-        for chosen in plan_batches([len(row.ids) for row in rows], self.budget):
-            some = [rows[i] for i in chosen]
-            batch = Batch.of([row.ids for row in some], [row.segments for row in some], self.device)
-            found.update(zip(chosen, task.scores(self.network, batch, some), strict=True))
+        with torch.no_grad() if self.keeps_grads else torch.inference_mode():
+            for chosen in plan_batches([len(row.ids) for row in rows], self.budget):
+                some = [rows[i] for i in chosen]
+                batch = Batch.of([row.ids for row in some], [row.segments for row in some], self.device)
+                found.update(zip(chosen, task.scores(self.network, batch, some), strict=True))
         return [found[i] for i in range(len(rows))]

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from bertsmith.data.batch import Batch
-from bertsmith.data.columns import find_columns
 from bertsmith.data.examples import SpanExample
 from bertsmith.data.spans import span_examples
 from bertsmith.data.table import Table
@@ -25,7 +24,7 @@ from bertsmith.tasks.result import Result
 from bertsmith.tasks.squad_score import best_threshold, measure, score_texts
 from bertsmith.tasks.task import Row
 from bertsmith.tasks.texts import take_count
-from bertsmith.tasks.trained import Settings, TrainedTask
+from bertsmith.tasks.trained import MISTAKES, Settings, TrainedTask
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.truncation import keep, slide
@@ -45,6 +44,7 @@ class Span(TrainedTask[SpanExample, Result]):
     metric: ClassVar[str] = "f1"
     truncation: ClassVar[str] = "windows"
     roles: ClassVar[tuple[str, ...]] = ("question", "context", "answers", "start", "id", "impossible")
+    required: ClassVar[tuple[str, ...]] = ("question", "context", "answers")
 
     def __init__(self, tokenizer: Tokenizer, limit: int, truncate: str, settings: Settings, top_k: int = 1) -> None:
         super().__init__(tokenizer, limit, truncate, settings)
@@ -71,8 +71,10 @@ class Span(TrainedTask[SpanExample, Result]):
             )
 
     @classmethod
-    def examples(cls, table: Table, columns: Mapping[str, str]) -> list[SpanExample]:
-        return span_examples(table, find_columns(table, cls.roles, columns))
+    def examples(
+        cls, table: Table, columns: Mapping[str, str], choices: Mapping[str, Any], gold: bool = True
+    ) -> list[SpanExample]:
+        return span_examples(table, columns, gold=gold)
 
     @classmethod
     def settle(cls, examples: Sequence[SpanExample], choices: Mapping[str, Any]) -> Settings:
@@ -186,6 +188,21 @@ class Span(TrainedTask[SpanExample, Result]):
 
     def score(self, answers: Sequence[Result], examples: Sequence[SpanExample]) -> dict[str, Measure]:
         return measure(score_texts([result[0]["answer"] for result in answers], examples))
+
+    def report(self, answers: Sequence[Result], examples: Sequence[SpanExample]) -> dict[str, Any]:
+        scored = score_texts([result[0]["answer"] for result in answers], examples)
+        wrong: list[dict[str, Any]] = [
+            {
+                "where": e.where, "question": e.question, "context": e.context, "score": result[0]["score"],
+                "gold": [text for text, _ in e.answers or ()] or [""], "predicted": result[0]["answer"],
+                "gold_start": e.answers[0][1] if e.answers else None, "predicted_start": result[0]["start"],
+            }
+            for e, result, exact in zip(examples, answers, scored.exact, strict=True)
+            if not exact
+        ]  # fmt: skip
+        wrong.sort(key=lambda mistake: -mistake["score"])
+        threshold = {"no answer": self.settings["threshold"]} if self.settings.get("impossible") else {}
+        return {"errors": wrong[:MISTAKES], "thresholds": threshold}
 
     def _weigh(self, rows: Sequence[Row], scores: Sequence[Tensor]) -> tuple[Candidates, Context]:
         windows = [row for row in rows if isinstance(row, SpanRow)]

@@ -16,17 +16,18 @@ from torch import Tensor
 
 from bertsmith.data.examples import TagExample
 from bertsmith.data.table import Table
+from bertsmith.data.tags import tag_examples
 from bertsmith.errors import BertsmithError
 from bertsmith.tasks.aggregation import BY_PIECE, MODES, Answers, list_entities, list_groups, list_pieces, merge_pieces
-from bertsmith.tasks.entities import measure_tags
+from bertsmith.tasks.alignment import align
+from bertsmith.tasks.entities import measure_tags, type_table
 from bertsmith.tasks.measures import Array, Measure
 from bertsmith.tasks.result import Result, check_finite
 from bertsmith.tasks.schemes import OUTSIDE, SCHEMES, convert, find_scheme, guess_scheme
 from bertsmith.tasks.tag_rows import FILLER, Layout, TagRow
 from bertsmith.tasks.task import Row
-from bertsmith.tasks.trained import Settings, TrainedTask
+from bertsmith.tasks.trained import MISTAKES, REPORTED, Settings, TrainedTask
 from bertsmith.tasks.viterbi import Grammar, best_path
-from bertsmith.tasks.words import align
 from bertsmith.text.tokenizer import Tokenizer
 
 
@@ -37,7 +38,8 @@ class Tag(TrainedTask[TagExample, Result]):
     head = "tag"
     metric: ClassVar[str] = "f1"
     truncation: ClassVar[str] = "windows"
-    roles: ClassVar[tuple[str, ...]] = ("words", "tags")
+    roles: ClassVar[tuple[str, ...]] = ("words", "tags", "text", "entities")
+    required: ClassVar[tuple[str, ...]] = ("words",)  # or a text with entities
 
     def __init__(
         self, tokenizer: Tokenizer, limit: int, truncate: str, settings: Settings, aggregation: str = "first"
@@ -47,26 +49,24 @@ class Tag(TrainedTask[TagExample, Result]):
             raise BertsmithError(f"aggregation={aggregation!r} is not a choice; use one of {', '.join(MODES)}.")
         self.aggregation = aggregation
         self.scheme: str = settings["scheme"]
-        self.label_scheme: str = settings["label_scheme"]
+        self.label_scheme: str = settings.get("label_scheme") or self.scheme
         self.numbers = {label: number for number, label in enumerate(settings["labels"])}
         self.layout = Layout(tokenizer, min(settings.get("length") or limit, limit), truncate)
         if self.scheme == "plain":
             self.metric = "accuracy"  # type: ignore[misc]
 
     @classmethod
-    def examples(cls, table: Table, columns: Mapping[str, str]) -> list[TagExample]:
-        from bertsmith.data.columns import find_columns
-        from bertsmith.data.tags import tag_examples
-
-        return tag_examples(table, find_columns(table, cls.roles, columns))
+    def examples(
+        cls, table: Table, columns: Mapping[str, str], choices: Mapping[str, Any], gold: bool = True
+    ) -> list[TagExample]:
+        return tag_examples(table, columns, label_names=choices.get("label_names"), gold=gold)
 
     @classmethod
     def settle(cls, examples: Sequence[TagExample], choices: Mapping[str, Any]) -> Settings:
         """`choices`: scheme (of the data; None: found), label_scheme (to train in; None: iob2), truncate, length."""
         tags = [_tags_of(example) for example in examples]
         scheme = _choose_scheme("scheme", choices) or find_scheme(tags)
-        as_it_is = scheme in ("plain", "io", "bare")  # no B: these do not know where neighbours part
-        label_scheme = _choose_scheme("label_scheme", choices) or (scheme if as_it_is else "iob2")
+        label_scheme = _choose_scheme("label_scheme", choices) or ("plain" if scheme == "plain" else "iob2")
         if "plain" in (scheme, label_scheme) and scheme != label_scheme:
             raise BertsmithError(
                 f"label_scheme={label_scheme!r} does not go with tags that are {scheme}; leave it out."
@@ -124,6 +124,17 @@ class Tag(TrainedTask[TagExample, Result]):
     def score(self, answers: Sequence[Result], examples: Sequence[TagExample]) -> dict[str, Measure]:
         return measure_tags([answer.tags or [] for answer in answers], [_tags_of(e) for e in examples], self.scheme)
 
+    def report(self, answers: Sequence[Result], examples: Sequence[TagExample]) -> dict[str, Any]:
+        found, gold = [answer.tags or [] for answer in answers], [list(_tags_of(example)) for example in examples]
+        wrong: list[dict[str, Any]] = [
+            {"where": e.where, "words": e.words, "gold": theirs, "predicted": ours, "score": _surest(answer)}
+            for e, answer, ours, theirs in zip(examples, answers, found, gold, strict=True)
+            if ours != theirs
+        ]
+        wrong.sort(key=lambda mistake: -mistake["score"])
+        table = [{name: row[name] for name in REPORTED} for row in type_table(found, gold, self.scheme)]
+        return {"per_label": table, "errors": wrong[:MISTAKES]}
+
     def _gold(self, example: TagExample) -> Array | None:
         """The number of each word's label; a label that training did not have is filler."""
         if example.tags is None:
@@ -136,7 +147,7 @@ class Tag(TrainedTask[TagExample, Result]):
         unseen = np.isnan(chances).any(axis=1)
         costs = np.log(np.maximum(chances, 1e-300))
         costs[unseen] = -np.inf
-        costs[unseen, self.numbers[self.settings["default"]]] = 0.0
+        costs[unseen, self.numbers.get(self.settings.get("default", OUTSIDE), 0)] = 0.0
         chosen = best_path(costs, self.grammar)
         sure = np.where(unseen, 0.0, chances[np.arange(len(chances)), chosen])
         return chosen, sure
@@ -174,6 +185,10 @@ def _tags_of(example: TagExample) -> tuple[str, ...]:
             f"{where} has {len(example.tags)} tags for {len(example.spans)} words; give one tag a word."
         )
     return example.tags
+
+
+def _surest(answer: Result) -> float:
+    return max((found["score"] for found in answer.answers), default=0.0)
 
 
 def _choose_scheme(name: str, choices: Mapping[str, Any]) -> str | None:

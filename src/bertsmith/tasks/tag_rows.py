@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bertsmith.errors import BertsmithError
+from bertsmith.tasks.alignment import Alignment
 from bertsmith.tasks.measures import Array
 from bertsmith.tasks.task import Row
-from bertsmith.tasks.words import Alignment
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.truncation import keep, slide

@@ -36,6 +36,7 @@ class Row:
 class Task(Generic[Example, Answer]):
     name = ""
     head: str | None = None  # of the network; None: the hidden states serve
+    windows = True  # whether truncate="windows" has a meaning
     per_token = False  # whether the head's scores of all tokens are wanted, not one for the row or those of `Row.at`
 
     def __init__(self, tokenizer: Tokenizer, limit: int, truncate: str) -> None:
@@ -43,7 +44,8 @@ class Task(Generic[Example, Answer]):
         self.limit = limit  # the longest row the network takes
         self.truncate = truncate
         if truncate not in POLICIES:
-            raise BertsmithError(f"truncate={truncate!r} is not a choice; use one of {', '.join(map(repr, POLICIES))}.")
+            offered = POLICIES if self.windows else POLICIES[:-1]
+            raise BertsmithError(f"truncate={truncate!r} is not a choice; use one of {', '.join(map(repr, offered))}.")
 
     def rows(self, examples: Sequence[Example]) -> list[list[Row]]:
         """The rows that each example becomes: one, or several windows."""

@@ -6,7 +6,7 @@ was scored.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from torch import Tensor
@@ -19,20 +19,26 @@ from bertsmith.tasks.task import Answer, Example, Row, Task
 from bertsmith.text.tokenizer import Tokenizer
 
 Settings = dict[str, Any]
+MISTAKES = 50  # shown in a report, those first that the model was surest of
+REPORTED = ("label", "precision", "recall", "f1", "support")
 
 
 class TrainedTask(Task[Example, Answer]):
     metric: ClassVar[str] = ""  # of `score`: chooses the best checkpoint unless another is named
     truncation: ClassVar[str] = "head"  # the policy for long inputs unless another is named
-    roles: ClassVar[tuple[str, ...]] = ()  # what a record must or may hold; the columns' rules are in data/columns.py
+    roles: ClassVar[tuple[str, ...]] = ()  # what a record may hold; the rules for columns are in data/columns.py
+    required: ClassVar[tuple[str, ...]] = ()  # and what it must hold to train on
+    problem: str | None = None  # the problem_type of config.json
 
     def __init__(self, tokenizer: Tokenizer, limit: int, truncate: str, settings: Settings) -> None:
         super().__init__(tokenizer, limit, truncate)
         self.settings = settings
 
     @classmethod
-    def examples(cls, table: Table, columns: Mapping[str, str]) -> list[Example]:
-        """Examples of a table; `columns` are the user's choices, role -> column."""
+    def examples(
+        cls, table: Table, columns: Mapping[str, str], choices: Mapping[str, Any], gold: bool = True
+    ) -> list[Example]:
+        """Examples of a table whose columns were found, role -> column; without `gold`, what is asked alone."""
         raise NotImplementedError
 
     @classmethod
@@ -60,6 +66,14 @@ class TrainedTask(Task[Example, Answer]):
     def tune(self, examples: Sequence[Example], rows: Sequence[Sequence[Row]], scores: Sequence[Sequence[Tensor]],
              choices: Mapping[str, Any]) -> Settings:  # fmt: skip
         """Settings to change in the light of the scores on development examples: thresholds, a temperature."""
+        return {}
+
+    def tuned(self, changes: Settings) -> Self:
+        """The same task with other settings."""
+        return type(self)(self.tokenizer, self.limit, self.truncate, {**self.settings, **changes})
+
+    def report(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Any]:
+        """What a run's report shows of these answers: fields of `evaluation.report.RunFacts`."""
         return {}
 
     def score(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Measure]:

@@ -1,6 +1,6 @@
 """Everything a person may choose about training, with the defaults that fine-tuning wants; checked once, here."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args, get_type_hints
 
 from bertsmith.errors import BertsmithError
@@ -44,9 +44,7 @@ class Training:
     graphs: bool = True  # on CUDA: record a step once and replay it
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
-        for field in fields(self):
-            _check_type(field.name, hints[field.name], getattr(self, field.name))
+        check_types(self)
         for name in ("batch", "log_every", "max_steps", "batch_tokens", "evaluate_every"):
             self._need(name, getattr(self, name) is None or getattr(self, name) >= 1, "at least 1")
         for name in ("epochs", "rate", "eps", "layer_decay"):
@@ -62,8 +60,12 @@ class Training:
         if not fine:
             raise BertsmithError(f"{name} is {getattr(self, name)}; it must be {what}.")
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+
+def check_types(settings: Any) -> None:
+    """Stop at the first field of a dataclass whose value is not of its type."""
+    hints = get_type_hints(type(settings))
+    for field in fields(settings):
+        _check_type(field.name, hints[field.name], getattr(settings, field.name))
 
 
 def _check_type(name: str, hint: Any, value: Any) -> None:

@@ -80,7 +80,7 @@ class LeanRow:
 class TaskStudy:
     """A task's examples, drawn without replacement in each epoch."""
 
-    names = ("loss",)
+    names: Sequence[str] = ("loss",)
 
     def __init__(self, task: TrainedTask[Any, Any], rows: Sequence[Sequence[Row]], settings: Training) -> None:
         self.task, self.settings = task, settings
@@ -125,9 +125,10 @@ class TaskStudy:
         return Work(ids, segments, lengths, given, {"loss": count})
 
     def _count(self, gold: Array) -> float:
+        known = gold if gold.ndim == 1 else gold[:, 0]
         if self.criterion.weights is None or gold.ndim > 1:
-            return float(len(gold))
-        return float(self.criterion.weights.numpy()[gold].sum())
+            return float((known >= 0).sum())
+        return float(self.criterion.weights.numpy()[gold[known >= 0]].sum())
 
     def losses(self, network: Network, batch: Batch, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
         gold, at = given["gold"], given.get("at")
@@ -149,7 +150,7 @@ class TaskStudy:
         if gold.ndim > 1:
             there = gold.sum(axis=0)
             return torch.from_numpy((len(gold) - there) / np.maximum(there, 1)).float()
-        there = np.bincount(gold, minlength=labels)
-        return torch.from_numpy(len(gold) / (labels * np.maximum(there, 1))).float()
+        there = np.bincount(gold[gold >= 0], minlength=labels)
+        return torch.from_numpy(there.sum() / (labels * np.maximum(there, 1))).float()
 
 

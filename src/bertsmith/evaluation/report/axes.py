@@ -5,7 +5,7 @@ so that one drawing serves light, dark and print.
 """
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bertsmith.evaluation.report.markup import escape, tag, visible
@@ -54,17 +54,17 @@ class Frame:
     x: Scale
     y: Scale
 
-    def axes(self, name: str, wanted: int = 5) -> str:
-        """Lines and numbers of both axes; `name` says what x counts."""
+    def axes(self, name: str, wanted: int = 5, marks: Sequence[tuple[float, str]] | None = None) -> str:
+        """Lines and numbers of both axes; `name` says what x counts, `marks` (place, text) stand for its numbers."""
         parts = []
         for value in self.y.steps(wanted):
             at = self.y(value)
             parts.append(line(self.x.start, at, self.x.end, at, "grid"))
             parts.append(label(self.x.start - 7, at + 4, show_number(value), "end"))
         parts.append(line(self.x.start, self.y.start, self.x.end, self.y.start, "axis"))
-        for value in self.x.steps():
-            parts.append(line(self.x(value), self.y.start, self.x(value), self.y.start + 4, "axis"))
-            parts.append(label(self.x(value), self.y.start + 17, show_number(value), "middle"))
+        for at, text in [(self.x(v), show_number(v)) for v in self.x.steps()] if marks is None else marks:
+            parts.append(line(at, self.y.start, at, self.y.start + 4, "axis"))
+            parts.append(label(at, self.y.start + 17, text, "middle"))
         parts.append(label(self.x.end, self.y.start + 33, name, "end", "quiet"))
         return "".join(parts)
 

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from bertsmith.evaluation.report.caveats import find_caveats
@@ -15,7 +15,8 @@ from bertsmith.evaluation.report.usage import tell_difference, use_bertsmith, us
 from bertsmith.evaluation.report.wording import describe_speed, flatten, name_run, name_task
 
 PIPELINES = {"classify": "text-classification", "tag": "token-classification", "span": "question-answering"}
-HUB_METRICS = {"matthews": "matthews_correlation", "mcc": "matthews_correlation", "em": "exact_match"}
+# What is in a metric's name here: its name on the hub.
+HUB_METRICS = {"f1": "f1", "accuracy": "accuracy", "matthews": "matthews_correlation", "exact": "exact_match"}
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]*[A-Za-z0-9]")
 SHOWN = 80  # labels
 
@@ -41,9 +42,9 @@ def make_front(facts: RunFacts) -> str:
     pipeline = PIPELINES.get(facts.task)
     front = ["---", "library_name: transformers"]
     front += [f"pipeline_tag: {pipeline}"] if pipeline else []
-    front += [f"base_model: {quote(facts.base)}"] if HUB_NAME.fullmatch(facts.base) else []
+    front += [f"base_model: {quote(facts.base)}"] if is_on_hub(facts.base) else []
     front += ["tags:", "- bertsmith", *([f"- {pipeline}"] if pipeline else [])]
-    names = dict.fromkeys(HUB_METRICS.get(name, name) for name in facts.main)
+    names = dict.fromkeys(hub_metric(name) for name in facts.main)
     front += ["metrics:", *(f"- {quote(name)}" for name in names)] if names else []
     results = [_result(facts, split, pipeline or facts.task) for split in facts.metrics]
     results = [lines for lines in results if lines]
@@ -60,9 +61,18 @@ def _result(facts: RunFacts, split: str, pipeline: str) -> list[str]:
     top = ["  - task:", f"      type: {pipeline}", "    dataset:", f"      name: {quote(source)}", "      type: custom"]
     lines = [*top, f"      split: {quote(split)}", "    metrics:"]
     for name, value in values:
-        lines += [f"    - type: {quote(HUB_METRICS.get(name, name))}", f"      name: {quote(name)}"]
+        lines += [f"    - type: {quote(hub_metric(name))}", f"      name: {quote(name)}"]
         lines += [f"      value: {json.dumps(round(float(value), 6))}"]
     return lines if values else []
+
+
+def hub_metric(name: str) -> str:
+    return next((theirs for part, theirs in HUB_METRICS.items() if part in name.lower()), name)
+
+
+def is_on_hub(base: str) -> bool:
+    """Whether this reads as a name on the hub; a folder that is here may look the same."""
+    return bool(HUB_NAME.fullmatch(base)) and not Path(base).exists()
 
 
 def quote(text: object) -> str:
@@ -92,7 +102,7 @@ def _rows(head: Sequence[str], rows: Sequence[Sequence[Any]], numbers: Sequence[
 
 
 def _introduce(facts: RunFacts) -> str:
-    base = facts.base if HUB_NAME.fullmatch(facts.base) else _last(facts.base)
+    base = facts.base if is_on_hub(facts.base) else _last(facts.base)
     told = f"{name_task(facts)}" + (f": {plain(base)}, fine-tuned" if base else "")
     told += " with bertsmith" + (f" {plain(facts.version)}" if facts.version else "")
     told += f" on {plain(facts.date)}" if facts.date else ""
@@ -110,19 +120,23 @@ def _scores(facts: RunFacts) -> str:
 
 
 def _labels(facts: RunFacts) -> str:
-    """Every label, with its scores where they are known."""
-    known = {row["label"]: row for row in facts.per_label}
-    names = list(dict.fromkeys([*facts.labels, *known]))
-    if not known:
-        left = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-        return ", ".join(plain(cut_name(name)) for name in names[:SHOWN]) + left
-    rows = []
-    for name in names[:SHOWN]:
-        row = known.get(name)
-        cells = [show_score(value, 3) for value in (row["precision"], row["recall"], row["f1"])] if row else ["–"] * 3
-        rows.append([cut_name(name), *cells, f"{row['support']:,}" if row else "–"])
-    left = f"\n\n{len(names) - SHOWN} more labels are in `metrics.json`." if len(names) > SHOWN else ""
-    return _rows(["Label", "Precision", "Recall", "F1", "Examples"], rows, (1, 2, 3, 4)) + left
+    """The labels by name; with their scores where they are known, which for tags are those of the kinds of entities."""
+    rows = [
+        [
+            cut_name(row["label"]),
+            *(show_score(row[key], 3) for key in ("precision", "recall", "f1")),
+            f"{row['support']:,}",
+        ]
+        for row in facts.per_label[:SHOWN]
+    ]
+    scores = _rows(["Label", "Precision", "Recall", "F1", "Examples"], rows, (1, 2, 3, 4))
+    scores += f"\n\n{len(facts.per_label) - SHOWN} more are in `metrics.json`." if len(facts.per_label) > SHOWN else ""
+    known = {row["label"] for row in facts.per_label}
+    if all(label in known for label in facts.labels):
+        return scores
+    left = f" and {len(facts.labels) - SHOWN} more" if len(facts.labels) > SHOWN else ""
+    names = "It answers with: " + ", ".join(plain(cut_name(label)) for label in facts.labels[:SHOWN]) + left + "."
+    return f"{names}\n\n{scores}" if scores else names
 
 
 def _use(facts: RunFacts) -> str:
@@ -137,7 +151,7 @@ def _data(facts: RunFacts) -> str:
     counts, files = data.get("counts", {}), data.get("files", {})
     splits = dict.fromkeys([*counts, *files])
     rows = [[split, f"{counts[split]:,}" if split in counts else "", _last(files.get(split, ""))] for split in splits]
-    found = [f"- {plain(finding.get('message', ''))}" for finding in data.get("findings", [])]
+    found = [f"- {plain(finding.get('sentence', ''))}" for finding in data.get("findings", [])]
     told = f"The check of the data found:\n\n{chr(10).join(found)}" if found else ""
     facts_table = _rows(["", ""], flatten(data.get("facts", {})))
     return "\n\n".join(part for part in (_rows(["Split", "Examples", "From"], rows, (1,)), facts_table, told) if part)

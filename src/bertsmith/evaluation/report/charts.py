@@ -1,8 +1,10 @@
 """Lines over steps, histograms, bars and the reliability diagram, as stand-alone SVG; numbers that cannot be drawn are
 left out."""
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from bertsmith.evaluation.report.axes import WIDTH, Frame, Scale, box, dot, drawing, label, line, shorten, title
 from bertsmith.evaluation.report.excerpts import cut_name
@@ -10,7 +12,7 @@ from bertsmith.evaluation.report.facts import Bin, Lengths, Metrics, Score
 from bertsmith.evaluation.report.markup import escape, tag
 from bertsmith.evaluation.report.numbers import is_number, show_number, show_score, show_share
 
-LEFT, RIGHT, TOP, BOTTOM = 56, 14, 22, 42
+LEFT, RIGHT, TOP, BOTTOM = 56, 20, 22, 42
 STRIP = 240  # the width of an interval's mark in a table
 COLOURS = 6  # classes c1 to c6 of the style sheet
 
@@ -73,24 +75,36 @@ def _draw_line(one: Series, frame: Frame) -> str:
 
 
 def draw_histogram(lengths: Lengths, name: str = "tokens", height: int = 200) -> str:
-    """How long the examples are; what lies beyond the limit has another colour."""
+    """How long the examples are; what lies beyond the limit has another colour. Bins may widen: bars are alike."""
     edges, counts, limit = lengths["edges"], lengths["counts"], lengths.get("limit")
-    across = Scale(min(edges), max([*edges, limit or 0]), LEFT, WIDTH - RIGHT)
+    widths = {round(high - low, 6) for low, high in pairwise(edges)}
+    even = Scale(min(edges), max([*edges, limit or 0]), LEFT, WIDTH - RIGHT)
+    across = even if len(widths) == 1 else Scale(0, len(edges) - 1, LEFT, WIDTH - RIGHT)
+    starts = [even(edge) for edge in edges] if across is even else [across(i) for i in range(len(edges))]
     frame = Frame(across, Scale.around(counts, height - BOTTOM, TOP, zero=True))
-    parts = [frame.axes(name, wanted=4)]
-    for low, high, count in zip(edges, edges[1:], counts, strict=False):
-        start, top = across(low), frame.y(count)
-        over = limit is not None and low >= limit
-        hint = f"{show_number(low)} to {show_number(high)} {name}: {count:,} examples"
-        wide = max(across(high) - start - 1, 0.75)
+    marks = None if across is even else list(zip(starts, map(show_number, edges), strict=True))
+    parts = [frame.axes(name, 4, marks)]
+    for i, (count, start) in enumerate(zip(counts, starts, strict=False)):
+        top, wide = frame.y(count), max(starts[i + 1] - start - 1, 0.75)
+        over = limit is not None and edges[i] >= limit
+        hint = f"{show_number(edges[i])} to {show_number(edges[i + 1])} {name}: {count:,} examples"
         parts.append(box(start, top, wide, frame.y.start - top, "fill c2" if over else "fill c1", hint))
     if limit is not None:
-        at = across(limit)
-        right = at > (LEFT + WIDTH) / 2
-        parts.append(line(at, frame.y.start, at, TOP - 12, "best"))
-        side = ("end", -5) if right else ("start", 5)
-        parts.append(label(at + side[1], TOP - 6, f"limit {limit:,}", side[0], "strong"))
+        parts.append(_mark_limit(even(limit) if across is even else _between(edges, starts, limit), frame, limit))
     return drawing("".join(parts), WIDTH, height, f"histogram of {name}")
+
+
+def _between(edges: Sequence[float], starts: Sequence[float], value: float) -> float:
+    """Where a value stands among bars that are as wide as each other, whatever they hold."""
+    i = min(max(bisect_right(edges, value) - 1, 0), len(edges) - 2)
+    share = (value - edges[i]) / (edges[i + 1] - edges[i])
+    return round(starts[i] + min(max(share, 0.0), 1.0) * (starts[i + 1] - starts[i]), 2)
+
+
+def _mark_limit(at: float, frame: Frame, limit: int) -> str:
+    anchor, shift = ("end", -5) if at > (LEFT + WIDTH) / 2 else ("start", 5)
+    words = label(at + shift, TOP - 6, f"limit {limit:,}", anchor, "strong")
+    return line(at, frame.y.start, at, TOP - 12, "best") + words
 
 
 def draw_bars(rows: Mapping[str, Sequence[float]], names: Sequence[str], totals: Sequence[float]) -> str:

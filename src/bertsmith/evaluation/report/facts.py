@@ -57,7 +57,8 @@ class Lengths(TypedDict, total=False):
 
 class Finding(TypedDict, total=False):
     level: str  # error, warning, note
-    message: str
+    sentence: str
+    where: str
 
 
 class Data(TypedDict, total=False):

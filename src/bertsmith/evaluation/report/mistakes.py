@@ -16,7 +16,7 @@ def list_mistakes(task: str, errors: Sequence[Mistake]) -> str:
     """The surest first; most of them folded away."""
     ordered = sorted(errors, key=_surety, reverse=True)[:FOLDED]
     show = {"tag": _show_tags, "span": _show_answer}.get(task, _show_labels)
-    items = [tag("article", show(error), {"class": "error"}) + "\n" for error in ordered]
+    items = [tag("article", show(error), {"class": "mistake"}) + "\n" for error in ordered]
     more = items[SHOWN:]
     folded = tag("details", tag("summary", f"{len(more)} more") + "".join(more)) if more else ""
     return "".join(items[:SHOWN]) + folded

@@ -103,7 +103,9 @@ def show_thresholds(facts: RunFacts) -> str:
     """Those that no row of the table of labels shows."""
     known = {row["label"] for row in facts.per_label}
     rows = [
-        [isolate(cut_name(name)), show_score(value)] for name, value in facts.thresholds.items() if name not in known
+        [isolate(cut_name(name)), show_number(value) if is_number(value) else "–"]
+        for name, value in facts.thresholds.items()
+        if name not in known
     ]
     return fold(rows, ["", "Threshold"], {1}, "compact")
 
@@ -159,12 +161,13 @@ def show_data(facts: RunFacts) -> str:
         [escape(name), f"{counts[name]:,}" if name in counts else "", isolate(files.get(name, ""))]
         for name in dict.fromkeys([*counts, *files])
     ]
-    parts = [table(["Split", "Examples", "From"], splits, {1}, "compact")] if splits else []
+    head = ["Split", "Examples", *(["From"] if files else [])]
+    parts = [table(head, [row[: len(head)] for row in splits], {1}, "compact")] if splits else []
     marks = {"error": "Error", "warning": "Warning"}
     items = []
     for finding in data.get("findings", []):
         level = finding.get("level", "")
-        told = tag("b", marks.get(level, "Note")) + " " + isolate(finding.get("message", ""))
+        told = tag("b", marks.get(level, "Note")) + " " + isolate(finding.get("sentence", ""))
         items.append(tag("li", told, {"class": f"finding {level}"}))
     parts += [tag("h3", "What the check found") + tag("ul", "".join(items), {"class": "plain"})] if items else []
     parts += [show_pairs(data["facts"])] if data.get("facts") else []

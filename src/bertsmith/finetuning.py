@@ -1,0 +1,179 @@
+"""`bertsmith.finetune`: a pretrained encoder and a file of examples become a model that works, with its score.
+
+In: a task, data, a model, a folder for the result. Out: a `Run`; in the folder a model that predicts, its metrics with
+intervals, a report, and while it trains what is needed to go on after a kill. The same call again resumes.
+"""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bertsmith.choices import as_asked, sort_choices
+from bertsmith.errors import BertsmithError
+from bertsmith.model import find_default, find_device
+from bertsmith.models.checkpoint import Checkpoint, load_checkpoint
+from bertsmith.models.fitting import fit_head
+from bertsmith.models.hub import locate
+from bertsmith.models.sentence import read_sentence
+from bertsmith.preparing import Preparation, Say, fingerprint, prepare, read_data
+from bertsmith.results import write_folder, write_results
+from bertsmith.scoring import Scored, score_examples
+from bertsmith.tasks.catalog import HOMES, find_task
+from bertsmith.tasks.predicting import BUDGETS, Predictor
+from bertsmith.tasks.trained import TrainedTask
+from bertsmith.training.devices import Ranks, joined, shard
+from bertsmith.training.folder import RunFolder
+from bertsmith.training.loop import Loop, Outcome, Watcher
+from bertsmith.training.settings import Training
+from bertsmith.training.study import TaskStudy
+
+
+@dataclass
+class Run:
+    """What `finetune` gives: where the model is, how well it does, and the object that predicts with it."""
+
+    folder: Path
+    metrics: dict[str, dict[str, dict[str, float]]]  # split -> metric -> value, low, high, n
+    outcome: Outcome | None = None  # None: the run was finished already
+
+    @property
+    def model(self) -> Any:
+        from bertsmith.model import load
+
+        return load(self.folder)
+
+
+def finetune(
+    task: str,
+    train: Any,
+    dev: Any = None,
+    *,
+    out: str | Path,
+    test: Any = None,
+    model: str | Path | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    format: str | None = None,
+    download: bool = False,
+    check: bool = True,
+    overwrite: bool = False,
+    keep_checkpoints: bool = False,
+    dry_run: bool = False,
+    watchers: Sequence[Watcher] = (),
+    say: Say | None = None,
+    **settings: Any,
+) -> Run | None:
+    """Fine-tune `model` on `train` and leave in `out` a folder that predicts; `settings` are those of choices.py.
+
+    `task` is classify, tag or span, or module:Class for a task of your own. Data is a file, a folder, a list of dicts
+    or a DataFrame; without `dev` a part of train is set apart. `dry_run` says what would be done and gives None.
+    """
+    choices, training, columns = sort_choices(settings)
+    say = say or _no_one
+    with joined(find_device(device)) as ranks:
+        say = say if ranks.is_first else _no_one
+        if threads:
+            torch.set_num_threads(threads)
+        kind = find_task(task)
+        data = read_data(kind, train, dev, test, choices, columns, format, training.seed)
+        source = locate(find_default() if model is None else model, download=download)
+        preparation = prepare(kind, source, data, choices, training, say)
+        if check and task in HOMES:
+            preparation.examine(choices, say)
+        if dry_run:
+            preparation.plan(training, ranks, say)
+            return None
+        folder = RunFolder(Path(out))
+        known_by = {"task": task, "model": str(model or "default"), "data": fingerprint(data)}
+        asked = {**known_by, **as_asked(choices, training)}
+        finished = ranks.first_says(ranks.is_first and folder.claim(asked, overwrite))
+        if finished:
+            say(f"{out} holds this very run, finished; nothing to do (--overwrite starts anew).")
+            return read_run(folder.path)
+        run = carry_out(preparation, folder, ranks, watchers, say)
+        if ranks.is_first:
+            folder.finish(asked, keep_checkpoints)
+        ranks.wait()
+        return run
+
+
+def carry_out(preparation: Preparation, folder: RunFolder, ranks: Ranks, watchers: Sequence[Watcher], say: Say) -> Run:
+    """Train, choose, tune, score, and write what people get."""
+    task, data, training = preparation.task, preparation.data, preparation.training
+    last = folder.find_last() if ranks.is_first or ranks.count > 1 else None
+    checkpoint = load_start(preparation, last, say)
+    network = checkpoint.network.to(ranks.device)
+    network.recompute = training.recompute
+    if training.spread == "fsdp" and ranks.count > 1:
+        shard(network, ranks.device)
+    rows = task.rows(data.train)
+    study = TaskStudy(task, rows, training)
+    predictor = Predictor(network, ranks.device, training.batch_tokens or BUDGETS[ranks.device.type], keeps_grads=True)
+    evaluate = Evaluation(predictor, task, data.dev, asdict(preparation.choices), training)
+    write_model = partial(write_folder, checkpoint, preparation.tokenizer, task)
+    loop = Loop(network, study, training, folder, ranks, write_model, evaluate if data.dev else None, watchers)
+    if training.metric and data.dev:
+        evaluate()  # an unknown metric must not cost an epoch
+    outcome = loop.run()
+    if not ranks.is_first:
+        return Run(folder.path, {}, outcome)
+    metrics = write_results(preparation, folder, ranks.device, outcome, say)
+    return Run(folder.path, metrics, outcome)
+
+
+def load_start(preparation: Preparation, last: Path | None, say: Say) -> Checkpoint:
+    """The base model with a head for the task, or the last checkpoint of this run."""
+    if last is not None:
+        say(f"going on from {last.name}.")
+    checkpoint = load_checkpoint(last or read_sentence(preparation.source).encoder, torch.float32)
+    training = preparation.training
+    task = preparation.task
+    assert task.head is not None
+    fitted, where = fit_head(
+        checkpoint, task.head, task.labels, seed=training.seed, dropout=training.dropout, problem=task.problem
+    )
+    if last is None:
+        say(f"{where[:1].upper()}{where[1:]}")
+    return fitted
+
+
+@dataclass
+class Evaluation:
+    """Scores the development examples as the model stands: what is tuned on them is tuned anew each time."""
+
+    predictor: Predictor
+    task: TrainedTask[Any, Any]
+    examples: Sequence[Any]
+    choices: dict[str, Any]
+    training: Training
+
+    def __call__(self) -> dict[str, float]:
+        found = {name: measure.point for name, measure in self.scored().measures.items()}
+        metric = self.training.metric or self.task.metric
+        if metric not in found or metric == "ece":
+            known = ", ".join(name for name in found if name != "ece")
+            raise BertsmithError(f"metric={metric!r} is not a choice for {self.task.name}; use one of {known}.")
+        return {metric: found.pop(metric), **found}
+
+    def scored(self) -> Scored:
+        return score_examples(self.predictor, self.task, self.examples, self.choices, self.training.precision)
+
+
+def read_run(folder: Path) -> Run:
+    from bertsmith.evaluation.report import read_metrics
+
+    metrics: Any = read_metrics(folder).metrics
+    return Run(folder, metrics)
+
+
+def _no_one(sentence: str) -> None:
+    """What is said to nobody."""
+
+
+def say_aloud(sentence: str) -> None:
+    print(sentence, file=sys.stderr)

@@ -1,0 +1,140 @@
+"""What a fine-tuning leaves when it is done: the best model, tuned and scored, in a folder that predicts; a report.
+
+In: a preparation and the outcome of the loop. Out: files, and the metrics with their intervals.
+"""
+
+import shlex
+import sys
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import bertsmith
+from bertsmith.evaluation.report import RunFacts, add_diagnosis, write_report
+from bertsmith.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from bertsmith.models.files import write_json, written_aside
+from bertsmith.preparing import Preparation, Say, fingerprint
+from bertsmith.scoring import Scored, score_examples
+from bertsmith.tasks.predicting import BUDGETS, Predictor
+from bertsmith.tasks.trained import TrainedTask
+from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.training.folder import RunFolder
+from bertsmith.training.loop import Outcome
+
+TASK_FILE = "bertsmith.json"
+
+
+def write_folder(checkpoint: Checkpoint, tokenizer: Tokenizer, task: TrainedTask[Any, Any], folder: Path) -> None:
+    """A model folder that this and other libraries open, with what the task needs to predict."""
+    save_checkpoint(checkpoint, folder)
+    tokenizer.save(folder)
+    write_json(folder / TASK_FILE, {"task": task.name, "settings": task.settings})
+
+
+def write_results(
+    preparation: Preparation, folder: RunFolder, device: torch.device, outcome: Outcome, say: Say
+) -> dict[str, Any]:
+    """Tune and score the best checkpoint in the precision in which it will predict, and write everything."""
+    checkpoint = load_checkpoint(folder.best(outcome.progress.best_step))
+    checkpoint.network.to(device)
+    predictor = Predictor(checkpoint.network, device, BUDGETS[device.type])
+    data, task = preparation.data, preparation.task
+    scored: dict[str, Scored] = {}
+    if data.dev:
+        scored["dev"] = score_examples(predictor, task, data.dev, asdict(preparation.choices))
+        task = scored["dev"].task
+    if data.test:
+        scored["test"] = score_examples(predictor, task, data.test, None)
+    metrics = {split: found.metrics() for split, found in scored.items()}
+    facts = gather_facts(preparation, folder, device, outcome, scored, metrics)
+    with written_aside(folder.path) as aside:
+        checkpoint.network.cpu()
+        write_folder(checkpoint, preparation.tokenizer, task, aside)
+        write_json(
+            aside / TASK_FILE, {"task": task.name, "settings": task.settings, "run": _about(preparation, metrics)}
+        )
+        write_report(aside, facts)
+    for split, found in metrics.items():
+        name, main = next(iter(found.items()))
+        name = preparation.training.metric or task.metric or name
+        main = found[name]
+        say(f"{split}: {name} {main['value']:.4f} ({main['low']:.4f} to {main['high']:.4f}, n = {main['n']:,})")
+    say(f"wrote the model, its card and report.html to {folder.path}")
+    return metrics
+
+
+def _about(preparation: Preparation, metrics: dict[str, Any]) -> dict[str, Any]:
+    """What the model's file says of its origin."""
+    training = preparation.training
+    return {
+        "version": bertsmith.__version__,
+        "base": preparation.source.name,
+        "data": fingerprint(preparation.data),
+        "seed": training.seed,
+        "metric": training.metric or preparation.task.metric,
+        "metrics": metrics,
+    }
+
+
+def gather_facts(
+    preparation: Preparation, folder: RunFolder, device: torch.device, outcome: Outcome, scored: dict[str, Scored],
+    metrics: dict[str, Any],
+) -> RunFacts:  # fmt: skip
+    """All that the report shows."""
+    data, task = preparation.data, preparation.task
+    shown = scored.get("test") or scored.get("dev")
+    seen: dict[str, Any] = shown.task.report(shown.answers, shown.examples) if shown else {}
+    facts = RunFacts(
+        task=task.name,
+        base=preparation.source.name,
+        date=datetime.now(UTC).date().isoformat(),
+        version=bertsmith.__version__,
+        metrics=metrics,
+        curves=folder.read_log(),
+        best_step=outcome.progress.best_step,
+        settings={**_chosen(preparation.choices), **asdict(preparation.training)},
+        speed=_speed(outcome, device),
+        command=_command(),
+        **{"labels": task.labels, **seen},
+    )
+    facts.data["files"] = {
+        side: Path(table.name).name for side, table in zip(("train", "dev"), data.tables, strict=False)
+    }
+    facts.data["counts"] = {"train": len(data.train), "dev": len(data.dev)} | (
+        {"test": len(data.test)} if data.test else {}
+    )
+    if data.diagnosis.facts:
+        add_diagnosis(facts, data.diagnosis, task.truncate)
+    return facts
+
+
+def _chosen(choices: Any) -> dict[str, Any]:
+    return {name: value for name, value in asdict(choices).items() if value is not None}
+
+
+def _speed(outcome: Outcome, device: torch.device) -> Any:
+    """Memory is the process's peak on a CPU, and what torch took at most on a GPU."""
+    speed, seconds = outcome.speed, max(outcome.speed.seconds, 1e-9)
+    found = {
+        "examples_per_second": speed.examples / seconds,
+        "tokens_per_second": speed.tokens / seconds,
+        "seconds": speed.seconds,
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+    }
+    if device.type == "cuda":
+        return {**found, "peak_memory": torch.cuda.max_memory_allocated(device)}
+    try:
+        import resource
+    except ImportError:  # Windows has none
+        return found
+    return {**found, "peak_memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+
+
+def _command() -> str:
+    """The command that ran, where it was one of ours."""
+    if Path(sys.argv[0]).name not in ("bertsmith", "__main__.py"):
+        return ""
+    return shlex.join(["bertsmith", *sys.argv[1:]])
