@@ -4,23 +4,33 @@
     m.fill("Paris is the [MASK] of France.")
     m.embed(["a river bank", "a savings bank"])
 
+    bertsmith.finetune("classify", train="reviews.csv", out="my-model")
+
 Names are imported when first used, so that `import bertsmith` and `bertsmith --help` stay light.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bertsmith.checking import check
     from bertsmith.errors import BertsmithError
-    from bertsmith.model import Model, load, models_table
+    from bertsmith.evaluating import evaluate
+    from bertsmith.finetuning import finetune
+    from bertsmith.loading import load
+    from bertsmith.model import Model
+    from bertsmith.models.presets import models_table
 
 __version__ = "0.1.0"
-__all__ = ["BertsmithError", "Model", "load", "models_table"]
+__all__ = ["BertsmithError", "Model", "check", "evaluate", "finetune", "load", "models_table"]
 
 _HOMES = {
     "BertsmithError": "bertsmith.errors",
     "Model": "bertsmith.model",
-    "load": "bertsmith.model",
-    "models_table": "bertsmith.model",
+    "check": "bertsmith.checking",
+    "evaluate": "bertsmith.evaluating",
+    "finetune": "bertsmith.finetuning",
+    "load": "bertsmith.loading",
+    "models_table": "bertsmith.models.presets",
 }
 
 

@@ -103,7 +103,7 @@ def choose_kind(task: str | None, table: Table, columns: Mapping[str, str]) -> K
 
 def find_tokenizer(model: str | Path | None) -> tuple[Tokenizer | None, int | None]:
     """A model's tokenizer and the longest row it reads; none where none is named and there is no default."""
-    from bertsmith.model import find_default
+    from bertsmith.loading import find_default
     from bertsmith.models.families import find_family
     from bertsmith.models.files import read_settings
     from bertsmith.models.hub import locate

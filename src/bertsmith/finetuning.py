@@ -15,7 +15,7 @@ import torch
 
 from bertsmith.choices import as_asked, sort_choices
 from bertsmith.errors import BertsmithError
-from bertsmith.model import find_default, find_device
+from bertsmith.loading import find_default, find_device
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint
 from bertsmith.models.fitting import fit_head
 from bertsmith.models.hub import locate
@@ -43,7 +43,7 @@ class Run:
 
     @property
     def model(self) -> Any:
-        from bertsmith.model import load
+        from bertsmith.loading import load
 
         return load(self.folder)
 

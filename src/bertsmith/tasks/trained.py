@@ -46,6 +46,11 @@ class TrainedTask(Task[Example, Answer]):
         """The settings that training examples and the user's choices give: the labels in their order, …"""
         raise NotImplementedError
 
+    @classmethod
+    def settings_from(cls, labels: Sequence[str], problem_type: str | None) -> Settings:
+        """The settings of a folder made elsewhere, by the labels and the problem_type of its config.json."""
+        raise NotImplementedError
+
     @property
     def labels(self) -> list[str]:
         """The names of the head's outputs, in order."""

