@@ -91,7 +91,7 @@ def contest(job: Row) -> Row:
         examples = (watch.clock.steps - job["skip"]) * job["settings"]["batch"]
         speed["examples_per_second"] = examples / watch.clock.counted
     return {
-        "metrics": {name: found["value"] for name, found in report["dev"].items()},
+        "metrics": {name: found["value"] for name, found in report["metrics"]["dev"].items()},
         "examples_per_second": round(speed["examples_per_second"], 1),
         "steps": watch.clock.steps,
         "seconds": round(watch.clock.whole if job["steps"] else speed["seconds"], 2),
