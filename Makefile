@@ -3,10 +3,11 @@
 
 PYTHON ?= python3
 JOBS ?= 2
+KILLS ?= 20
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types bench clean
+.PHONY: help demo test soak lint types bench clean
 
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
@@ -24,6 +25,9 @@ test: $(VENV)/.test ## ruff, mypy and all tests (JOBS=2 of them at a time)
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m pytest -n $(JOBS)
+
+soak: $(VENV)/.test ## kill training at random moments and resume it: all bytes must be equal (KILLS=20, minutes)
+	$(VENV)/bin/python tests/whole/soak_resume.py soak $(KILLS)
 
 lint: $(VENV)/.test ## ruff only
 	$(VENV)/bin/ruff check

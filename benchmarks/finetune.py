@@ -83,7 +83,7 @@ def contest(job: Row) -> Row:
         bertsmith.finetune(
             task=job["kind"], train=train, dev=dev, model=job["model"], out=Path(folder) / "run", seed=job["seed"],
             device=job["device"], precision=job["precision"], threads=job["threads"], max_steps=job["steps"],
-            schedule="linear", watchers=[watch], **job["settings"],
+            schedule="linear", watchers=[watch], metric=TASKS[job["task"]]["metrics"][0], **job["settings"],
         )  # fmt: skip
         report = json.loads((Path(folder) / "run" / "metrics.json").read_text(encoding="utf-8"))
     speed = report["speed"]

@@ -30,7 +30,7 @@ from finetune import find_commit
 class Dataset:
     task: str
     train: str
-    test: str = ""  # scored by `bertsmith evaluate` after training
+    test: str = ""
     dev: str = ""
     flags: str = ""
     show: tuple[str, ...] = ("f1",)
@@ -71,20 +71,18 @@ ROWS = {
 }  # fmt: skip
 
 
-def commands(name: str, data: str, out: str) -> list[list[str]]:
-    """Words of `bertsmith …`: training, and scoring where a test file waits."""
+def command(name: str, data: str, out: str) -> list[str]:
+    """Words of `bertsmith …`."""
     row = ROWS[name]
-    train = ["finetune", "--task", row.task, "--train", f"{data}/{row.train}", "--out", out]
-    train += ["--dev", f"{data}/{row.dev}"] if row.dev else []
-    found = [train + shlex.split(row.flags)]
-    if row.test:
-        found.append(["evaluate", "--model", out, "--data", f"{data}/{row.test}", "--json"])
-    return found
+    words = ["finetune", "--task", row.task, "--train", f"{data}/{row.train}"]
+    for side, file in (("--dev", row.dev), ("--test", row.test)):
+        words += [side, f"{data}/{file}"] if file else []
+    return [*words, "--out", out, *shlex.split(row.flags)]
 
 
 def spell(name: str) -> str:
     """What a person types; $DATA is the folder with the datasets."""
-    return " && ".join("bertsmith " + " ".join(words) for words in commands(name, "$DATA", f"runs/{name}"))
+    return "bertsmith " + " ".join(command(name, "$DATA", f"runs/{name}"))
 
 
 def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -94,21 +92,20 @@ def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         out = f"{folder}/run"
-        steps = commands(name, str(options.data), out)
-        steps[0] += ["--model", str(options.model)] if options.model else []
-        steps[0] += ["--seed", str(options.seed), *options.flags]
-        for words in steps:
-            words += ["--device", options.device, "--threads", str(options.threads)]
-            command = [sys.executable, "-m", "bertsmith", *words]
-            done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **threads})
-            if done.returncode:
-                return {**row, "error": (done.stderr or done.stdout)[-2000:]}
-            if words is steps[0]:
-                report = json.loads(Path(out, "metrics.json").read_text(encoding="utf-8"))
-                row |= {"dev": report["dev"], "speed": report.get("speed"), "train_s": since(start)}
-    if ROWS[name].test:
-        row["test"] = json.loads(done.stdout[done.stdout.index("{") :])["metrics"]
-    return {**row, "wall_s": since(start)}
+        words = [sys.executable, "-m", "bertsmith", *command(name, str(options.data), out)]
+        words += ["--model", str(options.model)] if options.model else []
+        words += ["--seed", str(options.seed), "--device", options.device, "--threads", str(options.threads)]
+        done = subprocess.run([*words, *options.flags], capture_output=True, text=True, env={**os.environ, **threads})
+        if done.returncode:
+            return {**row, "error": (done.stderr or done.stdout)[-2000:]}
+        report = json.loads(Path(out, "metrics.json").read_text(encoding="utf-8"))
+    return {**row, **report["metrics"], "speed": report["speed"], "lengths": cuts(report), "wall_s": since(start)}
+
+
+def cuts(report: dict[str, Any]) -> dict[str, Any]:
+    """What long inputs lost, by split."""
+    kept = ("limit", "policy", "examples", "examples_cut", "tokens", "tokens_cut")
+    return {side: {key: found[key] for key in kept if key in found} for side, found in report["lengths"].items()}
 
 
 def since(start: float) -> float:

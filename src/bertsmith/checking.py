@@ -102,10 +102,13 @@ def choose_kind(task: str | None, table: Table, columns: Mapping[str, str]) -> K
 
 
 def find_tokenizer(model: str | Path | None) -> tuple[Tokenizer | None, int | None]:
-    """A model's tokenizer and the longest row it reads; none where none is named and there is no default."""
+    """A model's tokenizer and the longest row it reads; none where none is named and there is no default.
+
+    A sentence encoder that was made for shorter texts still reads what its encoder reads.
+    """
     from bertsmith.loading import find_default
     from bertsmith.models.families import find_family
-    from bertsmith.models.files import read_settings
+    from bertsmith.models.files import read_json, read_settings
     from bertsmith.models.hub import locate
     from bertsmith.models.sentence import read_sentence
     from bertsmith.text.loading import load_tokenizer
@@ -115,11 +118,12 @@ def find_tokenizer(model: str | Path | None) -> tuple[Tokenizer | None, int | No
             model = find_default()
         except BertsmithError:
             return None, None
-    sentence = read_sentence(locate(model))
-    tokenizer = load_tokenizer(sentence.encoder)
-    settings = read_settings(sentence.encoder)
-    most = find_family(settings.get("model_type")).config(settings).limit
-    return tokenizer, min(most, sentence.limit or tokenizer.limit or most)
+    folder = read_sentence(locate(model)).encoder
+    tokenizer = load_tokenizer(folder)
+    first = folder / "bert_config.json"  # of the first TensorFlow release
+    settings = read_settings(folder) if (folder / "config.json").exists() or not first.exists() else read_json(first)
+    most = find_family(settings.get("model_type", "bert")).config(settings).limit
+    return tokenizer, min(most, tokenizer.limit or most)
 
 
 def count_tokens(tokenizer: Tokenizer, examples: Sequence[Any]) -> list[int]:

@@ -15,6 +15,8 @@ from bertsmith.training.settings import Training, check_types
 
 COLUMNS = ("text", "pair", "label", "words", "tags", "entities", "question", "context", "answers", "id")
 
+SETTLED = ("thresholds", "scheme", "label_scheme", "calibrate", "dev_share")  # by a fine-tuning, for good
+
 
 @dataclass(frozen=True)
 class TaskChoices:
@@ -37,6 +39,9 @@ class TaskChoices:
 
     def __post_init__(self) -> None:
         check_types(self)
+        for name in ("length", "question_length", "answer_length"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                raise BertsmithError(f"{name} is {getattr(self, name)}; it must be at least 1.")
         if not 0 < self.dev_share < 1:
             raise BertsmithError(f"dev_share is {self.dev_share}; it must be between 0 and 1.")
 
@@ -47,12 +52,28 @@ def sort_choices(given: Mapping[str, Any]) -> tuple[TaskChoices, Training, dict[
     parts: dict[Any, dict[str, Any]] = {TaskChoices: {}, Training: {}, "columns": {}}
     for name, value in given.items():
         if name in COLUMNS:
-            parts["columns"][name] = value
+            parts["columns"] |= {} if value is None else {name: _take_column(name, value)}
         elif name in known:
-            parts[known[name]][name] = value
+            parts[known[name]][name] = str(value) if isinstance(value, Path) else value
         else:
             raise BertsmithError(f"{name} is not a setting{suggest(name, [*known, *COLUMNS])}.")
     return TaskChoices(**parts[TaskChoices]), Training(**parts[Training]), parts["columns"]
+
+
+def _take_column(role: str, value: Any) -> str:
+    """A column's name, or its number counted from 1."""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise BertsmithError(f"{role} is {value!r}; give the name or the number of a column.")
+    return str(value)
+
+
+def refuse_training(given: Mapping[str, Any]) -> None:
+    """What a fine-tuned model cannot be given any more: it was settled when it was trained."""
+    settled = {field.name: field.default for field in fields(Training)}
+    settled |= {field.name: field.default for field in fields(TaskChoices) if field.name in SETTLED}
+    for name, value in given.items():
+        if name in settled and value != settled[name]:
+            raise BertsmithError(f"{name} is settled when a model is fine-tuned; leave it out here.")
 
 
 def suggest(name: str, known: list[str]) -> str:

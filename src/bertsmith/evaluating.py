@@ -9,19 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith.checking import choose_kind, find_roles
-from bertsmith.choices import TaskChoices, sort_choices
+from bertsmith.choices import TaskChoices, refuse_training, sort_choices
 from bertsmith.data.examples import SpanExample
 from bertsmith.data.folders import is_slots, require_split
 from bertsmith.data.labels import read_label_names
 from bertsmith.data.reading import read_table
+from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
 from bertsmith.evaluation.intervals import compare as compare_measures
 from bertsmith.evaluation.intervals import interval
 from bertsmith.loading import load
 from bertsmith.model import Model
 from bertsmith.models.files import read_json
+from bertsmith.preparing import check_length
 from bertsmith.scoring import Scored, score_examples
-from bertsmith.tasks.catalog import find_task
+from bertsmith.tasks.catalog import HOMES, find_task
 from bertsmith.tasks.measures import Measure
 from bertsmith.tasks.squad_score import score_predictions
 from bertsmith.tasks.trained import TrainedTask
@@ -45,38 +47,52 @@ def evaluate(
     """`metrics` with `value, low, high, n` each; `compare` names a second model, scored on the same examples.
 
     Instead of a model, `predictions` may hold the answers to SQuAD's questions, id -> text. `settings` are columns and
-    the task's choices, as in `finetune`.
+    the task's choices, as in `finetune`. A class that the model does not know is refused, since names that do not match
+    would look like a bad model; a tag that it does not know counts as missed, as conlleval has it.
     """
     choices, _, columns = sort_choices(settings)
+    refuse_training(settings)
     if predictions is not None:
-        return _score_predictions(predictions, data, columns, choices, format)
+        return _score_predictions(predictions, _open(data, format), columns, choices)
     models = [load(m, device=device, dtype=dtype, threads=threads, batch_tokens=batch_tokens, download=download)
               for m in ([model] if compare is None else [model, compare])]  # fmt: skip
     kind = find_task(task or _find_kind(models[0]))
-    found = [_score(each, kind, data, columns, choices, format) for each in models]
-    report = _report(found[0], kind.name, data)
+    table = _open(data, format)
+    found = [_score(each, kind, table, columns, choices) for each in models]
+    report = _report(found[0], kind.name, table)
     if compare is not None:
         report["compare"] = _compare(found, str(compare))
     return report
 
 
 def _find_kind(model: Model) -> str:
-    heads = [name for name in ("classify", "tag", "span") if name in model.checkpoint.heads]
+    heads = [name for name in HOMES if name in model.checkpoint.heads]
     known = model.trained.get("task")
     if known in heads:
         return str(known)
-    if len(heads) != 1:
-        there = ", ".join(heads) or "none of classify, tag and span"
-        raise BertsmithError(f"{model.folder} has heads for {there}; name the task, or fine-tune it first.")
+    if known:  # its class is never looked up by what a folder says: that would run code that came with a model
+        raise BertsmithError(
+            f"{model.folder} was fine-tuned for a task of its own, {known!r}; name the class (task=module:Class)."
+        )
+    if not heads:
+        raise BertsmithError(
+            f"{model.folder} has no head for any of {', '.join(HOMES)}; fine-tune it first, or give another model."
+        )
+    if len(heads) > 1:
+        raise BertsmithError(f"{model.folder} has heads for {', '.join(heads)}; say which task is meant.")
     return heads[0]
 
 
-def _read(
-    kind: type[TrainedTask[Any, Any]], data: Any, columns: dict[str, str], choices: TaskChoices, format: str | None
-) -> Sequence[Any]:
+def _open(data: Any, format: str | None) -> Table:
+    """The table to score; a folder has one under the usual names of dev."""
     if isinstance(data, str | Path) and str(data) != "-" and Path(data).is_dir() and not is_slots(Path(data)):
         data = require_split(data, "dev")
-    table = read_table(data, name="" if isinstance(data, str | Path) else "data", format=format)
+    return read_table(data, name="" if isinstance(data, str | Path) else "data", format=format)
+
+
+def _read(
+    kind: type[TrainedTask[Any, Any]], table: Table, columns: dict[str, str], choices: TaskChoices
+) -> Sequence[Any]:
     given = {name: value for name, value in asdict(choices).items() if value is not None}
     if choices.label_names is not None:
         given["label_names"] = read_label_names(choices.label_names)
@@ -87,27 +103,28 @@ def _read(
 
 
 def _score(
-    model: Model, kind: type[TrainedTask[Any, Any]], data: Any, columns: dict[str, str], choices: TaskChoices,
-    format: str | None,
-) -> Scored:  # fmt: skip
-    model.need(kind.name)
+    model: Model, kind: type[TrainedTask[Any, Any]], table: Table, columns: dict[str, str], choices: TaskChoices
+) -> Scored:
+    assert kind.head is not None
+    model.need(kind.head, f"be scored for {kind.name}")
     settings = model.task_settings(kind)
+    check_length(choices.length, model.limit, model.tokenizer, model.folder)
     chosen = asdict(choices)
     for name in ("length", "overlap", "question_length", "answer_length", "positive"):
         if chosen[name] is not None:
             settings[name] = chosen[name]
     if choices.several is None and "several" in settings:
         choices = TaskChoices(**{**chosen, "several": settings["several"]})
-    examples = _read(kind, data, columns, choices, format)
+    examples = _read(kind, table, columns, choices)
     task = kind(model.tokenizer, model.limit, choices.truncate or settings["truncate"], settings)
     return score_examples(model.predictor, task, examples, None)
 
 
-def _report(scored: Scored, task: str, data: Any) -> dict[str, Any]:
+def _report(scored: Scored, task: str, table: Table) -> dict[str, Any]:
     cut = [sum(row.dropped for row in rows) for rows in scored.rows]
     return {
         "task": task,
-        "data": str(data) if isinstance(data, str | Path) else "data",
+        "data": table.name,
         "examples": len(scored.examples),
         "metrics": scored.metrics(),
         "truncated": {"inputs": sum(map(bool, cut)), "tokens": sum(cut), "policy": scored.task.truncate},
@@ -123,20 +140,22 @@ def _compare(found: Sequence[Scored], other: str) -> dict[str, Any]:
 
 
 def _score_predictions(
-    predictions: str | Path | Mapping[str, str], data: Any, columns: dict[str, str], choices: TaskChoices,
-    format: str | None,
-) -> dict[str, Any]:  # fmt: skip
+    predictions: str | Path | Mapping[str, str], table: Table, columns: dict[str, str], choices: TaskChoices
+) -> dict[str, Any]:
+    name = str(predictions) if isinstance(predictions, str | Path) else "predictions"
     texts = read_json(Path(predictions)) if isinstance(predictions, str | Path) else dict(predictions)
-    if not all(isinstance(text, str) for text in texts.values()):
-        raise BertsmithError(f"{predictions} must hold a text for each question's id.")
-    table = read_table(data, format=format)
+    wrong = next((id for id, text in texts.items() if not isinstance(text, str)), None)
+    if wrong is not None:
+        raise BertsmithError(f"{name} must hold a text for each question's id, but holds none for {wrong!r}.")
     if choose_kind(None, table, columns) != "span":
         raise BertsmithError("predictions are scored for questions and answers (SQuAD) only; give that kind of data.")
-    examples: Sequence[SpanExample] = _read(find_task("span"), table, columns, choices, format)
+    examples: Sequence[SpanExample] = _read(find_task("span"), table, columns, choices)
+    missing = sum(example.id not in texts for example in examples)
+    if missing == len(examples):
+        raise BertsmithError(f"no question of {table.name} has an id that the predictions know; do they belong to it?")
     measures: dict[str, Measure] = score_predictions(texts, examples)
     metrics = {}
     for name, measure in measures.items():
         low, high = interval(measure)
         metrics[name] = {"value": measure.point, "low": low, "high": high, "n": len(measure.counts)}
-    missing = sum(example.id not in texts for example in examples)
-    return {"task": "span", "data": str(data), "examples": len(examples), "missing": missing, "metrics": metrics}
+    return {"task": "span", "data": table.name, "examples": len(examples), "missing": missing, "metrics": metrics}

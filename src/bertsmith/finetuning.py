@@ -4,10 +4,11 @@ In: a task, data, a model, a folder for the result. Out: a `Run`; in the folder 
 intervals, a report, and while it trains what is needed to go on after a kill. The same call again resumes.
 """
 
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from bertsmith.choices import as_asked, sort_choices
 from bertsmith.errors import BertsmithError
 from bertsmith.loading import find_default, find_device
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint
+from bertsmith.models.files import take_folder
 from bertsmith.models.fitting import fit_head
 from bertsmith.models.hub import locate
 from bertsmith.models.sentence import read_sentence
@@ -25,9 +27,11 @@ from bertsmith.results import write_folder, write_results
 from bertsmith.scoring import Scored, score_examples
 from bertsmith.tasks.catalog import HOMES, find_task
 from bertsmith.tasks.predicting import BUDGETS, Predictor
+from bertsmith.tasks.task import Row
+from bertsmith.tasks.texts import take_count
 from bertsmith.tasks.trained import TrainedTask
 from bertsmith.training.devices import Ranks, joined, shard
-from bertsmith.training.folder import RunFolder
+from bertsmith.training.folder import LOG, RUN, RunFolder
 from bertsmith.training.loop import Loop, Outcome, Watcher
 from bertsmith.training.settings import Training
 from bertsmith.training.study import TaskStudy
@@ -77,32 +81,51 @@ def finetune(
     say = say or _no_one
     with joined(find_device(device)) as ranks:
         say = say if ranks.is_first else _no_one
-        if threads:
-            torch.set_num_threads(threads)
+        if threads is not None:
+            torch.set_num_threads(take_count("threads", threads))
         kind = find_task(task)
         data = read_data(kind, train, dev, test, choices, columns, format, training.seed)
         source = locate(find_default() if model is None else model, download=download)
-        preparation = prepare(kind, source, data, choices, training, say)
-        if check and task in HOMES:
+        check = check and task in HOMES
+        preparation = prepare(kind, source, data, choices, training, say, check)
+        if check:
             preparation.examine(choices, say)
+        rows = preparation.lay_out(say)
         if dry_run:
             preparation.plan(training, ranks, say)
             return None
-        folder = RunFolder(Path(out))
+        folder = RunFolder(take_folder(out))
         known_by = {"task": task, "model": str(model or "default"), "data": fingerprint(data)}
         asked = {**known_by, **as_asked(choices, training)}
         finished = ranks.first_says(ranks.is_first and folder.claim(asked, overwrite))
         if finished:
             say(f"{out} holds this very run, finished; nothing to do (--overwrite starts anew).")
             return read_run(folder.path)
-        run = carry_out(preparation, folder, ranks, watchers, say)
+        try:
+            run = carry_out(preparation, rows, folder, ranks, watchers, say)
+        except BertsmithError:
+            if ranks.is_first and folder.find_last() is None:
+                abandon(folder)
+            raise
         if ranks.is_first:
             folder.finish(asked, keep_checkpoints)
         ranks.wait()
         return run
 
 
-def carry_out(preparation: Preparation, folder: RunFolder, ranks: Ranks, watchers: Sequence[Watcher], say: Say) -> Run:
+def abandon(folder: RunFolder) -> None:
+    """Leave nothing of a run that ended before it had anything to keep: with other settings it may begin anew."""
+    shutil.rmtree(folder.checkpoints, ignore_errors=True)
+    for name in (LOG, RUN):
+        (folder.path / name).unlink(missing_ok=True)
+    if not any(folder.path.iterdir()):
+        folder.path.rmdir()
+
+
+def carry_out(
+    preparation: Preparation, rows: list[list[Row]], folder: RunFolder, ranks: Ranks, watchers: Sequence[Watcher],
+    say: Say,
+) -> Run:  # fmt: skip
     """Train, choose, tune, score, and write what people get."""
     task, data, training = preparation.task, preparation.data, preparation.training
     last = folder.find_last() if ranks.is_first or ranks.count > 1 else None
@@ -111,7 +134,6 @@ def carry_out(preparation: Preparation, folder: RunFolder, ranks: Ranks, watcher
     network.recompute = training.recompute
     if training.spread == "fsdp" and ranks.count > 1:
         shard(network, ranks.device)
-    rows = task.rows(data.train)
     study = TaskStudy(task, rows, training)
     predictor = Predictor(network, ranks.device, training.batch_tokens or BUDGETS[ranks.device.type], keeps_grads=True)
     evaluate = Evaluation(predictor, task, data.dev, asdict(preparation.choices), training)
@@ -154,14 +176,19 @@ class Evaluation:
 
     def __call__(self) -> dict[str, float]:
         found = {name: measure.point for name, measure in self.scored().measures.items()}
-        metric = self.training.metric or self.task.metric
+        metric = self.training.metric or self.task.metric or next(iter(found))
         if metric not in found or metric == "ece":
             known = ", ".join(name for name in found if name != "ece")
             raise BertsmithError(f"metric={metric!r} is not a choice for {self.task.name}; use one of {known}.")
         return {metric: found.pop(metric), **found}
 
     def scored(self) -> Scored:
-        return score_examples(self.predictor, self.task, self.examples, self.choices, self.training.precision)
+        precision = self.training.precision
+        return score_examples(self.predictor, self.task, self.examples, self.choices, precision, self.rows)
+
+    @cached_property
+    def rows(self) -> list[list[Row]]:
+        return self.task.rows(self.examples)
 
 
 def read_run(folder: Path) -> Run:

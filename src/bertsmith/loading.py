@@ -39,7 +39,7 @@ def load(
     """
     folder = locate(find_default() if source is None else source, download=download, revision=revision)
     place = find_device(device)
-    if dtype not in DTYPES:
+    if not isinstance(dtype, str) or dtype not in DTYPES:
         raise BertsmithError(f"dtype={dtype!r} is not a choice; use one of {', '.join(DTYPES)}.")
     batch_tokens = None if batch_tokens is None else take_count("batch_tokens", batch_tokens)
     if threads is not None:
@@ -72,12 +72,16 @@ def find_default() -> str | Path:
 
 
 def find_device(name: str) -> torch.device:
+    """A device by its name, `cuda:1` too; one that is not there ends in a sentence."""
+    if not isinstance(name, str | torch.device):
+        raise BertsmithError(f"device={name!r} is not a choice; use auto, cpu, cuda or mps.")
+    name = str(name)
     there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
         name = next(kind for kind in ("cuda", "mps", "cpu") if there[kind])
-    kind = name.partition(":")[0]
-    if kind not in there:
+    kind, colon, number = name.partition(":")
+    if kind not in there or (colon and not number.isdecimal()):
         raise BertsmithError(f"device={name!r} is not a choice; use auto, cpu, cuda or mps.")
-    if not there[kind]:
+    if not there[kind] or int(number or 0) >= max(1, torch.cuda.device_count() if kind == "cuda" else 1):
         raise BertsmithError(f"device={name!r} is not on this machine, or torch was built without it; use auto or cpu.")
     return torch.device(name)

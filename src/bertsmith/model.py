@@ -13,11 +13,13 @@ import numpy as np
 import torch
 
 from bertsmith.data.examples import SpanExample, TextExample
+from bertsmith.describing import describe, name_in_a_line
 from bertsmith.errors import BertsmithError
 from bertsmith.models.checkpoint import Checkpoint, save_checkpoint
-from bertsmith.models.files import write_json, written_aside
+from bertsmith.models.files import take_folder, write_json, written_aside
 from bertsmith.models.sentence import Sentence, write_sentence
 from bertsmith.tasks.alignment import split_text
+from bertsmith.tasks.catalog import HOMES
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.embed import Embed, Hidden, choose_layers
 from bertsmith.tasks.fill import Fill
@@ -28,7 +30,6 @@ from bertsmith.tasks.span import Span
 from bertsmith.tasks.tag import Tag
 from bertsmith.tasks.texts import list_texts, pair_up
 from bertsmith.tasks.trained import TrainedTask
-from bertsmith.text.encoding import Encoding
 from bertsmith.text.loading import load_tokenizer
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -50,6 +51,17 @@ class Model:
         self.device = device
         self.trained = trained or {}  # what a fine-tuning knew of its task: its name, its settings, its score
         self.predictor = Predictor(checkpoint.network, device, batch_tokens)
+
+    def __repr__(self) -> str:
+        return name_in_a_line(self)
+
+    def __reduce__(self) -> Any:
+        """A copy, or the model in another process, is loaded from its folder: packed matrices cannot travel."""
+        return _reopen, (self.folder.absolute(), str(self.device), self.dtype, self.predictor.budget)
+
+    @property
+    def dtype(self) -> str:
+        return str(self.checkpoint.network.embed.tokens.weight.dtype).removeprefix("torch.")
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -135,6 +147,13 @@ class Model:
         answers = self._answer_all(task, [SpanExample(q, c or "") for q, c in pairs])
         return answers[0] if single else answers
 
+    def predict(
+        self, kind: type[TrainedTask[Any, Any]], examples: Sequence[Any], *, truncate: Truncate | None = None
+    ) -> list[Any]:
+        """The answers of any task that this model was fine-tuned for, a person's own too, to its examples."""
+        assert kind.head is not None
+        return self._answer_all(kind(*self._head(kind.head, f"answer {kind.name}", kind, truncate)), examples)
+
     def embed(
         self,
         texts: str | Sequence[str],
@@ -172,13 +191,17 @@ class Model:
         chosen = choose_layers(layers, self.checkpoint.config.depth + 1)
         return self._answer(Hidden(self.tokenizer, self.limit, truncate, chosen), texts)
 
-    def tokenize(self, text: str, pair: str | None = None) -> Encoding:
-        """The whole text in pieces: `.ids .pieces .offsets .words .segments`."""
-        return self.tokenizer.encode(text, pair)
+    def tokenize(self, text: str | Sequence[str], pair: str | Sequence[str] | None = None) -> Any:
+        """The whole text in pieces, an `Encoding`: `.ids .pieces .offsets .words .segments`."""
+        pairs, single = pair_up("tokenize", text, pair)
+        if single:
+            return self.tokenizer.encode(*pairs[0])
+        seconds = None if pair is None else [second for _, second in pairs]
+        return self.tokenizer.encode_many([first for first, _ in pairs], seconds)
 
     def save(self, folder: str | Path) -> None:
         """Write a folder that this and other libraries open; nothing is there until everything is."""
-        with written_aside(Path(folder)) as aside:
+        with written_aside(take_folder(folder)) as aside:
             save_checkpoint(self.checkpoint, aside)
             self.tokenizer.save(aside)
             if self.sentence.found:
@@ -188,31 +211,7 @@ class Model:
 
     def info(self) -> dict[str, Any]:
         """What is in the folder."""
-        config, network = self.checkpoint.config, self.checkpoint.network
-        try:
-            read = {"tokenizer": self.tokenizer.form, "mask_token": self.tokenizer.mask_token, "limit": self.limit}
-        except BertsmithError as error:  # a folder of weights alone can still be looked at
-            read = {"tokenizer": str(error), "limit": config.limit}
-        return {
-            "folder": str(self.folder),
-            "family": self.checkpoint.settings.get("model_type", config.family),
-            "depth": config.depth,
-            "width": config.width,
-            "attention_heads": config.heads,
-            "inner": config.inner,
-            "parameters": network.parameter_count,
-            "heads": [name for name in self.checkpoint.heads if name != "pool"],
-            "labels": self.checkpoint.labels,
-            "trained": {key: value for key, value in self.trained.items() if key in ("task", "run")},
-            "vocabulary": config.vocabulary,
-            **read,
-            "pooling": "+".join(self.sentence.pooling.modes),
-            "normalize": self.sentence.pooling.normalize,
-            "prompts": self.sentence.prompts,
-            "device": str(self.device),
-            "dtype": str(network.embed.tokens.weight.dtype).removeprefix("torch."),
-            "left_out": self.checkpoint.left_out,
-        }
+        return describe(self)
 
     def _answer(self, task: Any, given: str | Sequence[str]) -> Any:
         """One answer for one input, a list for a list."""
@@ -232,9 +231,16 @@ class Model:
 
     def task_settings(self, kind: type[TrainedTask[Any, Any]]) -> dict[str, Any]:
         """What the fine-tuning of this folder left about the task, or what config.json tells of it."""
+        assert kind.head is not None
+        outputs: Any = self.checkpoint.network.heads[kind.head].shape.outputs  # type: ignore[union-attr]
         if self.trained.get("task") == kind.name:
-            return dict(self.trained["settings"])
-        outputs: Any = self.checkpoint.network.heads[kind.name].shape.outputs  # type: ignore[union-attr]
+            settings = self.trained.get("settings")
+            if not isinstance(settings, dict) or len(settings.get("labels") or ()) != outputs:
+                raise BertsmithError(
+                    f"{self.folder / 'bertsmith.json'} does not belong to the model, whose head has {outputs} outputs; "
+                    "copy the folder again, or remove that file to use what config.json says."
+                )
+            return dict(settings)
         labels = self.checkpoint.labels or [f"LABEL_{number}" for number in range(outputs)]
         return kind.settings_from(labels, self.checkpoint.settings.get("problem_type"))
 
@@ -249,7 +255,10 @@ class Model:
     def need(self, head: str, what: str = "do that") -> None:
         if head not in self.checkpoint.heads:
             there = ", ".join(name for name in self.checkpoint.heads if name != "pool") or "none"
-            raise BertsmithError(f"{self.folder} has no head to {what} (heads there: {there}); give another model.")
+            first = f"fine-tune it for that (finetune, task {head!r}), or " if head in HOMES else ""
+            raise BertsmithError(
+                f"{self.folder} has no head to {what} (heads there: {there}); {first}give another model."
+            )
 
     def _dress(self, texts: list[str], prompt: str | None) -> list[str]:
         """Texts as a sentence-transformers folder wants them."""
@@ -264,3 +273,9 @@ class Model:
     def _vector_width(self) -> int:
         pooling = self.sentence.pooling
         return pooling.shapes[-1].outputs if pooling.shapes else self.checkpoint.config.width * len(pooling.modes)
+
+
+def _reopen(folder: Path, device: str, dtype: str, batch_tokens: int) -> Model:
+    from bertsmith.loading import load  # it imports this class
+
+    return load(folder, device=device, dtype=dtype, batch_tokens=batch_tokens)

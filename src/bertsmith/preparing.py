@@ -5,7 +5,7 @@ In: data as a person gives it, and choices. Out: a `Preparation`.
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from bertsmith.data.splits import split_off
 from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
 from bertsmith.models.sentence import read_sentence
+from bertsmith.tasks.task import Row
 from bertsmith.tasks.trained import TrainedTask
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.devices import Ranks
@@ -36,31 +37,35 @@ class Data:
     train: Sequence[Any]
     dev: Sequence[Any]
     test: Sequence[Any]
-    tables: list[Table]
-    columns: list[Columns]
+    tables: dict[str, Table]  # by side; a dev that was set apart has none of its own
+    columns: dict[str, Columns]
     diagnosis: Diagnosis = field(default_factory=Diagnosis)
     notes: list[str] = field(default_factory=list)
+    unsplit: BertsmithError | None = None  # why no dev could be set apart
 
 
 def read_data(
     kind: type[TrainedTask[Any, Any]], train: Any, dev: Any, test: Any, choices: TaskChoices, columns: dict[str, str],
     format: str | None, seed: int,
 ) -> Data:  # fmt: skip
-    tables = read_sides(train, dev, format)
+    tables = dict(zip(("train", "dev"), read_sides(train, dev, format), strict=False))
     if test is not None:
-        tables.append(read_table(test, name="" if isinstance(test, str | Path) else "test", format=format))
-    found = find_roles(tables, kind, columns)
+        tables["test"] = read_table(test, name="" if isinstance(test, str | Path) else "test", format=format)
+    found = dict(zip(tables, find_roles([*tables.values()], kind, columns), strict=True))
     given = asdict(choices)
     if choices.label_names is not None:
         given["label_names"] = read_label_names(choices.label_names)
-    examples = [kind.examples(table, roles, given) for table, roles in zip(tables, found, strict=True)]
-    notes = [note for roles in found for note in roles.notes]
-    tested = examples.pop() if test is not None else []
-    if len(examples) == 2:
-        return Data(examples[0], examples[1], tested, tables, found, notes=notes)
-    split = split_off(examples[0], choices.dev_share, seed)
-    notes += [split.note] if split.note else []
-    return Data(split.train, split.dev, tested, tables, found, notes=notes)
+    examples = {side: kind.examples(table, found[side], given) for side, table in tables.items()}
+    notes = list(dict.fromkeys(note for roles in found.values() for note in roles.notes))
+    data = Data(examples["train"], examples.get("dev", []), examples.get("test", []), tables, found, notes=notes)
+    if "dev" not in examples:
+        try:
+            data.train, data.dev = split = split_off(data.train, choices.dev_share, seed)
+        except BertsmithError as error:  # kept until the doctor was asked, who may know the cause
+            data.unsplit = error
+        else:
+            notes += [split.note] if split.note else []
+    return data
 
 
 @dataclass
@@ -73,15 +78,35 @@ class Preparation:
     data: Data
     choices: TaskChoices
     training: Training
+    cuts: dict[str, dict[str, int]] = field(default_factory=dict)  # side -> inputs and tokens that the model never sees
+
+    def lay_out(self, say: Say) -> list[list[Row]]:
+        """The rows to train on, and a sentence where something is cut.
+
+        Those of dev and test are made as well: an input that cannot be read, or a label that train never shows, must
+        not end a run after hours.
+        """
+        rows: dict[str, list[list[Row]]] = {}
+        for side, examples in {"dev": self.data.dev, "test": self.data.test, "train": self.data.train}.items():
+            rows = {side: self.task.rows(examples)} if examples else {}
+            dropped = [cut for some in rows.get(side, []) if (cut := sum(row.dropped for row in some))]
+            self.cuts[side] = {"inputs": len(dropped), "tokens": sum(dropped)}
+            if dropped:
+                say(
+                    f"{side}: {len(dropped):,} of {len(examples):,} inputs are longer than {self.length:,} tokens; "
+                    f"{sum(dropped):,} tokens of them are cut (truncate={self.task.truncate!r})."
+                )
+        return rows["train"]
+
+    @property
+    def length(self) -> int:
+        """The longest row that the task makes."""
+        return int(getattr(self.task, "length", None) or self.task.settings.get("length") or self.task.limit)
 
     def examine(self, choices: TaskChoices, say: Say) -> None:
         """Ask the doctor; stop at what would waste the run."""
-        lengths = partial(count_tokens, self.tokenizer)
         several = bool(self.task.settings.get("several"))
-        limit = self.task.settings.get("length") or self.task.limit
-        kind: Any = self.task.name
-        found = diagnose(self.data.train, self.data.dev, kind, lengths=lengths, limit=limit, several=several)
-        describe(found, self.data.tables[:2], self.data.columns[:2])
+        found = ask_doctor(self.task, self.data, self.tokenizer, self.length, several)
         self.data.diagnosis = found
         found.stop()
         for finding in found.findings:
@@ -96,7 +121,7 @@ class Preparation:
             "model": self.source,
             "labels": ", ".join(self.task.labels[:12]) + (" …" if len(self.task.labels) > 12 else ""),
             "train, dev, test": f"{len(self.data.train):,}, {len(self.data.dev):,}, {len(self.data.test):,} examples",
-            "long inputs": f"{self.task.truncate} at {self.task.settings.get('length') or self.task.limit} tokens",
+            "long inputs": f"{self.task.truncate} at {self.length} tokens",
             "steps": f"{total:,} of {training.batch} examples, {steps:,} an epoch, on {ranks.count} × {ranks.device}",
             "chosen by": training.metric or self.task.metric,
         }
@@ -104,22 +129,51 @@ class Preparation:
             say(f"{name:>16}: {fact}")
 
 
+def ask_doctor(
+    kind: type[TrainedTask[Any, Any]] | TrainedTask[Any, Any], data: Data, tokenizer: Tokenizer, limit: int,
+    several: bool,
+) -> Diagnosis:  # fmt: skip
+    name: Any = kind.name
+    lengths = partial(count_tokens, tokenizer)
+    dev = data.dev if data.unsplit is None else None
+    found = diagnose(data.train, dev, name, lengths=lengths, limit=limit, several=several)
+    read = [side for side in ("train", "dev") if side in data.tables]
+    describe(found, [data.tables[side] for side in read], [data.columns[side] for side in read])
+    return found
+
+
 def prepare(
-    kind: type[TrainedTask[Any, Any]], source: Path, data: Data, choices: TaskChoices, training: Training, say: Say
-) -> Preparation:
+    kind: type[TrainedTask[Any, Any]], source: Path, data: Data, choices: TaskChoices, training: Training, say: Say,
+    check: bool = False,
+) -> Preparation:  # fmt: skip
+    """The task that the data and the choices make; with `check`, where they make none the doctor may say why."""
     for note in data.notes:
         say(f"{note[:1].upper()}{note[1:].removesuffix('.')}.")
     if not data.train:
-        raise BertsmithError(f"{data.tables[0].name} holds no example to train on.")
+        raise BertsmithError(f"{data.tables['train'].name} holds no example to train on.")
     encoder = read_sentence(source).encoder  # not the folder: a sentence encoder's shorter limit is not the model's
     tokenizer, most = find_tokenizer(encoder)
     assert tokenizer is not None and most is not None
     given = {name: value for name, value in asdict(choices).items() if value is not None}
-    if choices.length is not None and choices.length > most:
-        raise BertsmithError(f"length is {choices.length}, but the model in {source} reads at most {most} tokens.")
-    settings = kind.settle(data.train, given)
-    task = kind(tokenizer, most, settings["truncate"], settings)
+    check_length(choices.length, most, tokenizer, source)
+    try:
+        if data.unsplit is not None:
+            raise data.unsplit
+        settings = kind.settle(data.train, given)
+        task = kind(tokenizer, most, settings["truncate"], settings)
+    except BertsmithError:
+        if check:
+            ask_doctor(kind, data, tokenizer, choices.length or most, bool(choices.several)).stop()
+        raise
     return Preparation(source, tokenizer, task, data, choices, training)
+
+
+def check_length(length: int | None, most: int, tokenizer: Tokenizer, source: Path) -> None:
+    specials = tokenizer.template.specials(False)
+    if length is not None and length > most:
+        raise BertsmithError(f"length is {length}, but the model in {source} reads at most {most} tokens.")
+    if length is not None and length <= specials:
+        raise BertsmithError(f"length is {length}, but {specials} special tokens alone fill such a row; give more.")
 
 
 def fingerprint(data: Data) -> str:
@@ -127,7 +181,7 @@ def fingerprint(data: Data) -> str:
     digest = hashlib.sha256()
     for side in (data.train, data.dev, data.test):
         for example in side:
-            parts = [repr(getattr(example, name)) for name in type(example).__slots__ if name != "where"]
+            parts = [repr(getattr(example, part.name)) for part in fields(example) if part.name != "where"]
             digest.update("\x1f".join(parts).encode("utf-8", "surrogatepass") + b"\x1e")
         digest.update(b"\x1d")
     return digest.hexdigest()[:16]

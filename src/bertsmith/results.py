@@ -19,6 +19,7 @@ from bertsmith.models.checkpoint import Checkpoint, load_checkpoint, save_checkp
 from bertsmith.models.files import write_json, written_aside
 from bertsmith.preparing import Preparation, Say, fingerprint
 from bertsmith.scoring import Scored, score_examples
+from bertsmith.tasks.catalog import HOMES
 from bertsmith.tasks.predicting import BUDGETS, Predictor
 from bertsmith.tasks.trained import TrainedTask
 from bertsmith.text.tokenizer import Tokenizer
@@ -38,7 +39,8 @@ def write_results(
 ) -> dict[str, Any]:
     """Tune and score the best checkpoint in the precision in which it will predict, and write everything."""
     checkpoint = load_checkpoint(folder.best(outcome.progress.best_step))
-    checkpoint.network.to(device)
+    checkpoint.network.to(device).requires_grad_(False)
+    checkpoint.network.pack()  # as `load` does, so that the folder scores to the last digit what is written here
     predictor = Predictor(checkpoint.network, device, BUDGETS[device.type])
     data, task = preparation.data, preparation.task
     scored: dict[str, Scored] = {}
@@ -57,8 +59,7 @@ def write_results(
         )
         write_report(aside, facts)
     for split, found in metrics.items():
-        name, main = next(iter(found.items()))
-        name = preparation.training.metric or task.metric or name
+        name = preparation.training.metric or task.metric or next(iter(found))
         main = found[name]
         say(f"{split}: {name} {main['value']:.4f} ({main['low']:.4f} to {main['high']:.4f}, n = {main['n']:,})")
     say(f"wrote the model, its card and report.html to {folder.path}")
@@ -75,6 +76,7 @@ def _about(preparation: Preparation, metrics: dict[str, Any]) -> dict[str, Any]:
         "seed": training.seed,
         "metric": training.metric or preparation.task.metric,
         "metrics": metrics,
+        "truncated": preparation.cuts,
     }
 
 
@@ -88,6 +90,7 @@ def gather_facts(
     seen: dict[str, Any] = shown.task.report(shown.answers, shown.examples) if shown else {}
     facts = RunFacts(
         task=task.name,
+        title="" if task.name in HOMES else f"A task of its own: {task.name}",
         base=preparation.source.name,
         date=datetime.now(UTC).date().isoformat(),
         version=bertsmith.__version__,
@@ -99,14 +102,15 @@ def gather_facts(
         command=_command(),
         **{"labels": task.labels, **seen},
     )
-    facts.data["files"] = {
-        side: Path(table.name).name for side, table in zip(("train", "dev"), data.tables, strict=False)
-    }
+    facts.data["files"] = {side: Path(table.name).name for side, table in data.tables.items()}
     facts.data["counts"] = {"train": len(data.train), "dev": len(data.dev)} | (
         {"test": len(data.test)} if data.test else {}
     )
     if data.diagnosis.facts:
         add_diagnosis(facts, data.diagnosis, task.truncate)
+    for side, lengths in facts.lengths.items():
+        lengths["tokens_cut"] = preparation.cuts[side]["tokens"]
+    facts.data["facts"] = {**facts.data.get("facts", {}), "truncated": preparation.cuts}
     return facts
 
 

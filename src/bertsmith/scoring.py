@@ -34,10 +34,13 @@ class Scored:
 
 def score_examples(
     predictor: Predictor, task: TrainedTask[Any, Any], examples: Sequence[Any], tune: Mapping[str, Any] | None,
-    precision: str = "fp32",
+    precision: str = "fp32", rows: list[list[Row]] | None = None,
 ) -> Scored:  # fmt: skip
-    """With `tune`, the choices by which thresholds and the like are set on these examples first."""
-    rows = task.rows(examples)
+    """With `tune`, the choices by which thresholds and the like are set on these examples first.
+
+    `rows` are those of the examples, where they were made already.
+    """
+    rows = task.rows(examples) if rows is None else rows
     with cast(choose_precision(precision, predictor.device), predictor.device):
         flat = iter(predictor.run(task, [row for some in rows for row in some]))
     scores = [[next(flat) for _ in some] for some in rows]

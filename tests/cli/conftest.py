@@ -1,5 +1,6 @@
 """Two ways to run a command on the stub: in this process, and in a process of its own."""
 
+import json
 import logging
 import runpy
 import subprocess
@@ -25,6 +26,40 @@ def run(monkeypatch, capsys):
         return run_here(monkeypatch, capsys, words, stdin)
 
     return run_words
+
+
+@pytest.fixture
+def real(monkeypatch, capsys):
+    """Runs `bertsmith *words` here, on real models."""
+    import torch
+
+    threads = torch.get_num_threads()
+    monkeypatch.setattr(logging.getLogger("bertsmith.cuts"), "disabled", False)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)  # as where it is not installed
+    monkeypatch.delenv("BERTSMITH_MODEL", raising=False)
+    yield lambda *words, stdin=b"": run_here(monkeypatch, capsys, words, stdin)
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory):
+    """A folder with a tiny encoder, data for each task, and a model fine-tuned on each."""
+    from whole import tiny
+
+    folder = tmp_path_factory.mktemp("place")
+    tiny.make_encoder(folder / "encoder")
+    rows = [f"{record['text']},{record['label']}" for record in tiny.reviews()]
+    (folder / "reviews.csv").write_text("\n".join(["review,mood", *rows]) + "\n")
+    (folder / "train.conll").write_text(tiny.as_conll(tiny.sentences()))
+    (folder / "squad.json").write_text(json.dumps(tiny.questions(impossible=True)))
+    pairs = [json.dumps(record) for record in tiny.comparisons()]
+    (folder / "pairs.jsonl").write_text("\n".join(pairs) + "\n")
+    sources = {"reviews.csv": "classify", "train.conll": "tag", "squad.json": "span", "pairs.jsonl": "classify"}
+    for name, task in sources.items():
+        bertsmith.finetune(
+            task, folder / name, model=folder / "encoder", out=folder / Path(name).stem, threads=1, epochs=8, rate=3e-3,
+        )  # fmt: skip
+    return folder
 
 
 @pytest.fixture

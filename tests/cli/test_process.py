@@ -13,7 +13,20 @@ import pytest
 import bertsmith
 
 HEAVY = {"torch", "numpy", "tokenizers", "safetensors", "transformers", "rich"}
-VERBS = ("fill", "follows", "embed", "tokenize", "info", "models")
+VERBS = (
+    "check",
+    "finetune",
+    "evaluate",
+    "classify",
+    "tag",
+    "answer",
+    "fill",
+    "follows",
+    "embed",
+    "tokenize",
+    "info",
+    "models",
+)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +63,7 @@ def test_help_shows_an_example(run, verb):
     assert "Example" in ran.out and f"  bertsmith {verb}" in ran.out
 
 
-@pytest.mark.parametrize("words", [["--help"], ["embed", "--help"], ["--version"]])
+@pytest.mark.parametrize("words", [["--help"], ["embed", "--help"], ["finetune", "--help"], ["--version"]])
 def test_help_imports_nothing_heavy(words):
     ran = subprocess.run(
         [sys.executable, "-X", "importtime", "-m", "bertsmith", *words], capture_output=True, text=True, check=True
@@ -99,6 +112,27 @@ def test_closed_streams_are_one_sentence(start, shell, words, said):
     process = start(*words, shell=shell, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert process.stderr.read().decode() == said
     assert process.wait(timeout=60) == (1 if said else 0)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX shell")
+def test_an_error_does_not_go_among_the_answers(start):
+    process = start("info", "--model", "missing", shell='exec "$@" 2>&-', stdout=subprocess.PIPE)
+    assert process.stdout.read() == b"" and process.wait(timeout=60) == 1
+
+
+def test_control_characters_of_a_name_do_not_reach_the_terminal(run, tmp_path):
+    ran = run("check", str(tmp_path / "no\x1b[31m\n\x9bfile.csv"))
+    assert ran.status == 1 and r"no\x1b[31m\n\x9bfile.csv does not exist" in ran.err and ran.err.count("\n") == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such names there")
+def test_control_characters_of_data_do_not_reach_the_terminal(run, tmp_path, monkeypatch):
+    path = tmp_path / "a\x1bb.csv"
+    path.write_text("text,la\x07bel\n" + "".join(f"text {n},{'xy'[n % 2]}\n" for n in range(20)))
+    monkeypatch.setattr("bertsmith.cli.check.wants_json", lambda asked: asked)
+    ran = run("check", str(path), "--label", "2", model="")
+    assert ran.status == 0 and r"a\x1bb.csv" in ran.out and r"la\x07bel" in ran.out
+    assert not set(ran.out) & {"\x1b", "\x07"}
 
 
 def test_an_input_that_cannot_be_read_is_one_sentence(start, tmp_path):

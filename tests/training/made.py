@@ -1,13 +1,13 @@
-"""Small things to train on: a model folder with a made WordPiece vocabulary, texts to classify, rows of random ids."""
+"""Small things to train on: a model folder with a made WordPiece vocabulary, tasks, rows of random ids."""
 
-import random
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import transformers
-from oracle import SIZES, make_reference
+from oracle import HEADS, SIZES, make_reference
+from training.texts import BAD, GOOD, PLAIN
 
 from bertsmith.tasks.catalog import find_task
 from bertsmith.tasks.task import Row
@@ -15,8 +15,6 @@ from bertsmith.tasks.trained import TrainedTask
 from bertsmith.text.loading import load_tokenizer
 
 SQUARE = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-GOOD, BAD = ["good", "fine", "great", "lovely"], ["bad", "poor", "awful", "dull"]
-PLAIN = [f"word{number}" for number in range(40)]
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 LABELS = ["red", "green", "blue"]
 
@@ -31,21 +29,9 @@ def make_folder(folder: Path, head: str = "", dropout: float = 0.1, **settings: 
     drops = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     sizes = {**SIZES, **SMALL, "vocab_size": len(pieces), "max_position_embeddings": 64}
     torch.manual_seed(0)  # the scale of fresh weights as the reference makes them: a model that learns
-    name = {"": "Model", "classify": "ForSequenceClassification", "mask": "ForMaskedLM", "pretraining": "ForPreTraining"}
-    model_class = getattr(transformers, f"Bert{name[head]}")
+    model_class = getattr(transformers, f"Bert{HEADS[head]}")
     model_class(transformers.BertConfig(**{**sizes, **drops, **settings})).save_pretrained(folder)
     return folder
-
-
-def make_texts(count: int, seed: int = 0) -> list[dict[str, str]]:
-    """Texts of unequal lengths whose label stands in one word."""
-    chance = random.Random(seed)
-    found = []
-    for number in range(count):
-        words = chance.choices(PLAIN, k=chance.randint(1, 24))
-        words.insert(chance.randint(0, len(words)), chance.choice((GOOD, BAD)[number % 2]))
-        found.append({"text": " ".join(words), "label": ("yes", "no")[number % 2]})
-    return found
 
 
 def make_task(folder: Path, name: str, **settings: Any) -> TrainedTask[Any, Any]:

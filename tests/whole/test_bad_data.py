@@ -1,6 +1,6 @@
-"""Broken data, and the sentence each gets: read as fine-tuning reads it, through the door of `bertsmith check`.
+"""Broken data, and the sentence each gets, through the doors of `bertsmith check` and of fine-tuning.
 
-`python tests/whole/test_bad_data.py` prints the table as Markdown.
+`python tests/whole/test_bad_data.py` writes the table as docs/bad-data.md.
 """
 
 import contextlib
@@ -20,7 +20,9 @@ from bertsmith.checking import check
 from bertsmith.cli.check import check as check_verb
 from bertsmith.cli.options import spread
 from bertsmith.errors import BertsmithError
+from bertsmith.finetuning import finetune
 
+PAGE = Path(__file__).parents[2] / "docs/bad-data.md"
 REVIEWS = [f"the {noun} was {word}" for word in ("good", "bad", "fine", "dull") for noun in
            ("film", "plot", "cast", "end", "score", "pace")]  # fmt: skip
 LABELS = ["pos", "neg"] * 12
@@ -247,7 +249,7 @@ CASES: list[Case] = [
          "and 21 more)?",
          {"reviews.csv": GOOD}, options={"columns": {"text": "label", "label": "label"}}),
     Case("a document of 40,000 words", "warning",
-         "1 text of more than 5,120 tokens, the longest of 40,002, where the model reads 256 at a time: is "
+         "1 text of more than 10,240 tokens, the longest of 40,002, where the model reads 512 at a time: is "
          "that one text each (reviews.csv, row 5)?",
          {"reviews.csv": with_row(5, "word " * 40_000 + ",pos")}),
     Case("text from a wrong encoding", "warning",
@@ -406,20 +408,69 @@ def test_the_verb_says_the_same_and_its_status_tells(tmp_path, monkeypatch):
             assert not case.expected or any(sentence.startswith(case.expected) for sentence in sentences)
 
 
+def finetune_outcome(case: Case, model: Path) -> tuple[str, list[str]]:
+    """What fine-tuning says before its first step: "stopped" and the sentence, or "planned" and all of them."""
+    data = next(iter(case.files), None) if case.data is None else case.data
+    name = str(data) if isinstance(data, str) else ""
+    words = not name and isinstance(data[0], dict) and "words" in data[0]
+    task = "span" if name.endswith("squad.json") else "tag" if name.endswith(".conll") or words else "classify"
+    said: list[str] = []
+    try:
+        finetune(task, data, case.dev, out="never", model=model, dry_run=True, device="cpu", say=said.append,
+                 **case.options.get("columns", {}))  # fmt: skip
+    except BertsmithError as error:
+        return "stopped", [str(error)]
+    return "planned", said
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_fine_tuning_stops_at_what_would_waste_it(case, tmp_path, monkeypatch, demo_model):
+    monkeypatch.chdir(tmp_path)
+    outcome(case)  # writes the files
+    state, sentences = finetune_outcome(case, demo_model)
+    if case.level in ("refused", "error"):
+        assert state == "stopped" and "\n" not in sentences[0]
+    else:
+        assert state == "planned", sentences
+        assert not Path("never").exists()
+    if case.level == "refused":
+        assert sentences[0].startswith(case.expected)
+    elif case.dev and case.level in ("error", "warning"):
+        assert case.expected.rstrip(".?") in " ".join(sentences)
+
+
 def test_there_are_enough_of_them():
     assert len(CASES) >= 60 and len({case.name for case in CASES}) == len(CASES)
 
 
-def print_table() -> None:
-    print("| data | what happens | the sentence |\n|---|---|---|")
+def make_page() -> str:
+    shown = {"refused": "cannot be read", "error": "stops the run", "warning": "warning", "note": "note",
+             "read": "is read as it is"}  # fmt: skip
+    rows = []
     for case in CASES:
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             _, sentences = outcome(case)
-        shown = next((s for s in sentences if case.expected and case.expected in s), "")
-        cell = shown.removeprefix(f"{case.level}: ").replace("|", "\\|")
-        print(f"| {case.name} | {case.level} | {cell} |")
+        said = next((s for s in sentences if case.expected and case.expected in s), "")
+        cell = said.removeprefix(f"{case.level}: ").replace("|", "\\|")
+        rows.append(f"| {case.name} | {shown[case.level]} | {cell} |\n")
+    return HEAD + "".join(rows)
+
+
+HEAD = """# Bad data, and the sentence it gets
+
+What `bertsmith check` says to each of these files, and `bertsmith finetune` before it trains. What cannot be read, and
+what would waste the run, ends with that sentence; a warning is said and training goes on. Written by
+`python tests/whole/test_bad_data.py`; a test compares it.
+
+| data | what happens | the sentence |
+|---|---|---|
+"""
+
+
+def test_the_page_is_current():
+    assert PAGE.read_text("utf-8") == make_page()
 
 
 if __name__ == "__main__":
     os.environ.pop("BERTSMITH_MODEL", None)
-    print_table()
+    PAGE.write_text(make_page(), "utf-8", newline="\n")

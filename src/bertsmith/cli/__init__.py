@@ -9,6 +9,7 @@ import sys
 
 def main() -> None:
     """Runs one command and ends the process with its status."""
+    from bertsmith.cli.output import write_note
     from bertsmith.errors import BertsmithError
 
     try:
@@ -16,10 +17,10 @@ def main() -> None:
 
         app(prog_name="bertsmith")
     except BertsmithError as error:
-        print(f"error: {error}", file=sys.stderr)
+        write_note(f"error: {error}")
         sys.exit(1)
     except PermissionError as error:
-        print(f"error: {error.filename} cannot be read: {error.strerror}.", file=sys.stderr)
+        write_note(f"error: {error.filename} cannot be read: {error.strerror}.")
         sys.exit(1)
     except KeyboardInterrupt:  # typer turns one inside a verb into the same status
         sys.exit(130)

@@ -4,12 +4,19 @@ from typing import Annotated
 
 import typer
 
+from bertsmith.cli.answer import answer
+from bertsmith.cli.check import check
+from bertsmith.cli.classify import classify
 from bertsmith.cli.embed import embed
+from bertsmith.cli.evaluate import evaluate
 from bertsmith.cli.fill import fill
+from bertsmith.cli.finetune import finetune
+from bertsmith.cli.flags import PanelCommand
 from bertsmith.cli.follows import follows
 from bertsmith.cli.info import info
 from bertsmith.cli.models import models
 from bertsmith.cli.options import spread
+from bertsmith.cli.tag import tag
 from bertsmith.cli.tokenize import tokenize
 
 # Plain help and plain tracebacks: rich ones cost more time than all the rest of `--help`.
@@ -37,17 +44,21 @@ def bertsmith(
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Forge your own BERT: ask a model of the BERT family, on this machine, offline.
+    """Forge your own BERT: train a model of the BERT family on your own data and ask it, on this machine, offline.
 
     \b
     Examples:
+      bertsmith check reviews.csv
+      bertsmith finetune --train reviews.csv --out my-classifier
+      bertsmith classify "A wonderful film." --model my-classifier
       bertsmith embed "a river bank" "a savings bank"
-      bertsmith embed - --out vectors.npy < lines.txt
       bertsmith fill --help
 
     A verb prints a table on a terminal and one JSON line an input in a pipe.
     """
 
 
-for verb in (fill, follows, embed, tokenize, info, models):
-    app.command()(spread(verb))
+# In the order in which a person meets them.
+VERBS = (check, finetune, evaluate, classify, tag, answer, fill, follows, embed, tokenize, info, models)
+for verb in VERBS:
+    app.command(cls=PanelCommand)(spread(verb))

@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from bertsmith.cli.output import SHOWN
 from bertsmith.data.findings import LEVELS, Diagnosis, counted, share, shorten
 
 LABELS_SHOWN = 12
@@ -30,14 +31,15 @@ def _compose(console: Console, diagnosis: Diagnosis) -> None:
     for side in ("train", "dev"):
         if facts.get(side):
             for line in describe_side(side, facts[side]):
-                console.print(Text(line), soft_wrap=True)
+                console.print(Text(line.translate(SHOWN)), soft_wrap=True)
     console.print()
     if not diagnosis.findings:
         console.print(Text("nothing wrong was found", style="green"))
     for level in LEVELS:
         for finding in diagnosis.findings:
             if finding.level == level:
-                console.print(Text.assemble((f"{level}: ", STYLES[level]), finding.sentence), soft_wrap=True)
+                sentence = finding.sentence.translate(SHOWN)
+                console.print(Text.assemble((f"{level}: ", STYLES[level]), sentence), soft_wrap=True)
     counts = [counted(sum(f.level == level for f in diagnosis.findings), level) for level in LEVELS]
     console.print(Text(", ".join(counts), style="dim"))
 

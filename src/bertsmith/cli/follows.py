@@ -32,7 +32,7 @@ def follows(
     model = options.load()
 
     def question(chunk: list[Input]) -> Sequence[Any]:
-        return model.follows([given.text for given in chunk], [given.pair for given in chunk], truncate=truncate)
+        return model.follows([given.text for given in chunk], [given.pair or "" for given in chunk], truncate=truncate)
 
     for given, result in ask(chunks, question):
         cuts.add(result.truncated)

@@ -9,8 +9,8 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import typer
 
@@ -28,7 +28,8 @@ class Input:
 
     where: str
     text: str
-    pair: str = ""
+    pair: str | None = None
+    example: Any = None  # of a file, where it says more than its text
 
     def mistake(self, what: str) -> BertsmithError:
         """The error that says `what` is wrong with this input."""
@@ -57,6 +58,19 @@ def read_pairs(first: str, second: str | None) -> Iterator[list[Input]]:
         lines = Lines()
         return _cut_chunks(map(_split_pair, _decode_lines(lines)), lines, CHUNK)
     return iter([[Input("", decode(first, "text A"), decode(second, "text B"))]])
+
+
+def read_texts_or_pairs(texts: Sequence[str], pair: str | None) -> Iterator[list[Input]]:
+    """As `read_texts`, with `pair` behind each; without it, a line of standard input may be a text, a tab and its pair.
+
+    Either all lines have a pair or none has.
+    """
+    if pair is not None:
+        return ([replace(given, pair=pair) for given in chunk] for chunk in read_texts(texts))
+    if list(texts) != ["-"]:
+        return read_texts(texts)
+    lines = Lines()
+    return _cut_chunks(_split_alike(_decode_lines(lines)), lines, CHUNK)
 
 
 def decode(word: str, where: str) -> str:
@@ -113,6 +127,20 @@ def _split_pair(line: Input) -> Input:
     if len(cells) != 2:
         raise line.mistake(f"{len(cells)} tab-separated column{'s' * (len(cells) != 1)}, where 2 are needed.")
     return Input(line.where, *cells)
+
+
+def _split_alike(lines: Iterator[Input]) -> Iterator[Input]:
+    """Lines of one or two tab-separated columns, as the first line has them."""
+    wanted = 0
+    for line in lines:
+        cells = line.text.split("\t")
+        found = f"{len(cells)} tab-separated column{'s' * (len(cells) != 1)}"
+        if len(cells) > 2:
+            raise line.mistake(f"{found}, where a text or a text and its pair are needed.")
+        if wanted and len(cells) != wanted:
+            raise line.mistake(f"{found}, but line 1 has {wanted}.")
+        wanted = len(cells)
+        yield Input(line.where, *cells)
 
 
 def _cut_chunks(inputs: Iterator[Input], lines: Lines, size: int) -> Iterator[list[Input]]:

@@ -2,11 +2,15 @@
 
 import functools
 import inspect
+import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
+
+from bertsmith.cli.flags import find_group
 
 if TYPE_CHECKING:
     from bertsmith.model import Model
@@ -22,6 +26,19 @@ Texts = Annotated[
 _LONG = typer.Option(help="What to do with a text that is longer than the model takes.")
 Truncate = Annotated[Policy, _LONG]
 Cut = Annotated[CutPolicy, _LONG]  # for a verb that has no use for windows
+OwnCut = Annotated[
+    Policy | None, typer.Option(help="What to do with a text that is longer than the model takes; else as it learnt.")
+]
+Format = Annotated[
+    Literal["csv", "tsv", "jsonl", "json", "parquet", "conll", "squad", "lines"] | None,
+    typer.Option(help="What the files hold; else it is told by their names and their content."),
+]
+File = Annotated[
+    str | None,
+    typer.Option(
+        "--in", metavar="FILE", help="Ask about each row of this file (CSV, JSON Lines, …), - for standard input."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="JSON lines on a terminal too; a pipe gets them anyway.")]
 
 
@@ -61,28 +78,45 @@ class ModelOptions:
         )
 
 
+def look_here(task: str | None) -> None:
+    """Let a task of the person's own, module:Class, be found in the folder they are in, as `python -m` would."""
+    if task is not None and ":" in task and "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+
+
 def spread(verb: Callable[..., None]) -> Callable[..., None]:
-    """`verb` as typer wants it: a parameter that is a dataclass becomes one option for each of its fields."""
+    """`verb` as typer wants it: a parameter that is a dataclass or a group of flags becomes one option a field."""
     parameters: list[inspect.Parameter] = []
-    groups: dict[str, type[Any]] = {}
+    groups: dict[str, Any] = {}
     for parameter in inspect.signature(verb).parameters.values():
-        kind = parameter.annotation
-        if not is_dataclass(kind):
+        group = Whole(parameter.annotation) if is_dataclass(parameter.annotation) else find_group(parameter.annotation)
+        if group is None:
             parameters.append(parameter.replace(kind=parameter.KEYWORD_ONLY))
-            continue
-        assert isinstance(kind, type)
-        groups[parameter.name] = kind
-        hints = get_type_hints(kind, include_extras=True)
-        parameters += [
-            inspect.Parameter(field.name, parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name])
-            for field in fields(kind)
-        ]
+        else:
+            groups[parameter.name] = group
+            parameters += group.parameters()
 
     @functools.wraps(verb)
     def flat(**given: Any) -> None:
-        for name, kind in groups.items():
-            given[name] = kind(**{field.name: given.pop(field.name) for field in fields(kind)})
-        verb(**given)
+        verb(**{name: group.gather(given) for name, group in groups.items()}, **given)
 
     flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return flat
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The fields of a dataclass as options with its own defaults; the verb gets the dataclass."""
+
+    kind: Any
+
+    def parameters(self) -> list[inspect.Parameter]:
+        hints = get_type_hints(self.kind, include_extras=True)
+        return [
+            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
+                              annotation=hints[field.name])
+            for field in fields(self.kind)
+        ]  # fmt: skip
+
+    def gather(self, given: dict[str, Any]) -> Any:
+        return self.kind(**{field.name: given.pop(field.name) for field in fields(self.kind)})

@@ -4,7 +4,9 @@ import json
 import os
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, get_args
 
 import typer
@@ -66,10 +68,30 @@ def write_table(title: str, rows: Rows, numbers: Collection[str] = (), narrow: b
     _write(captured.get().encode(sys.stdout.encoding, "replace"))
 
 
+def write_text(parts: Iterable[tuple[str, str]]) -> None:
+    """A text in parts, each with its style."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=sys.stdout, highlight=False)
+    with console.capture() as captured:
+        console.print(Text.assemble(*((part.translate(SHOWN), style) for part, style in parts)))
+    _write(captured.get().encode(sys.stdout.encoding, "replace"))
+
+
 def write_note(sentence: str) -> None:
-    """A remark beside the answers, on standard error."""
-    if sys.stderr is not None:  # else it would go among the answers
-        print(sentence, file=sys.stderr)
+    """A remark beside the answers, or an error, on standard error; a name in it may hold anything."""
+    if sys.stderr is None:  # else it would go among the answers
+        return
+    with suppress(OSError):  # who has closed standard error wants no remarks
+        print(sentence.translate(SHOWN), file=sys.stderr)
+
+
+def drop_nan(value: Any) -> Any:
+    """As JSON has it: a number that does not exist, as a score of no examples, is null."""
+    if isinstance(value, Mapping):
+        return {key: drop_nan(one) for key, one in value.items()}
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 @dataclass

@@ -138,9 +138,32 @@ def write_json(path: Path, content: dict[str, Any] | list[Any]) -> None:
 
 def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
     try:
+        path.touch()
+        mode = path.stat().st_mode  # the one that the user's umask gives; the library's own is 0600
         save_file(dict(sorted(tensors.items())), path, metadata={"format": "pt"})
+        path.chmod(mode)
     except safetensors.SafetensorError as error:  # a full disk, too
         raise BertsmithError(f"{path} cannot be written: {_line(error)}.") from error
+    except OSError as error:
+        raise BertsmithError(f"{path} cannot be written: {error.strerror or error}.") from error
+
+
+def take_folder(given: str | Path) -> Path:
+    """The folder that a person names to write to, `~` understood."""
+    if not isinstance(given, str | Path) or not str(given).strip():
+        raise BertsmithError(f"give the name of a folder to write to, not {given!r}.")
+    try:
+        return Path(given).expanduser()
+    except RuntimeError as error:  # there is no such user
+        raise BertsmithError(f"{given} cannot be found: {_line(error)}.") from error
+
+
+def _open_up(folder: Path) -> None:
+    """A temporary folder is closed to others; give it the mode that the user's umask gives to folders."""
+    probe = folder / ".probe"
+    probe.mkdir()
+    folder.chmod(probe.stat().st_mode)
+    probe.rmdir()
 
 
 @contextmanager
@@ -156,7 +179,7 @@ def written_aside(folder: Path) -> Iterator[Path]:
     try:
         yield aside
         if not folder.exists():
-            aside.chmod(0o755)
+            _open_up(aside)
             aside.rename(folder)
         else:
             written = {path.name for path in aside.iterdir()}

@@ -4,7 +4,7 @@ In: a checkpoint with whatever heads it came with. Out: a checkpoint with one he
 says where the head is from.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,32 +36,47 @@ def fit_head(
     heads = {name: known[name]}
     with torch.device("meta"):
         network = Network(config, {name: known[name].shape(config, len(labels))})
-    kept = _fill(network, checkpoint, name, labels, seed)
+    kept = name in checkpoint.heads and (name == "span" or checkpoint.labels == list(labels))
+    _fill(network, checkpoint, _origins(checkpoint, name, kept), seed)
     fitted = Checkpoint(checkpoint.family, config, heads, network, _settings(checkpoint, labels, problem))
     return fitted, _say(checkpoint, name, labels, kept)
 
 
-def _fill(network: Network, checkpoint: Checkpoint, name: str, labels: Sequence[str], seed: int) -> bool:
-    """Give the network its tensors; tells whether the head was there already."""
+def _origins(checkpoint: Checkpoint, name: str, kept: bool) -> dict[str, str]:
+    """Where the head's parts are taken from, `heads.NAME.PART` -> the same of a head that is there.
+
+    All of a head that is kept; else what lies below the output layer and has the same name on the other side: BERT's
+    pooler, whichever head it was pretrained in, and the layer that ModernBERT's masked-token head begins with.
+    """
+    if kept:
+        return {f"heads.{name}": f"heads.{name}"}
+    theirs = checkpoint.family.heads(checkpoint.settings)[name].names
+    return {
+        f"heads.{name}.{part}": f"heads.{other}.{part}"
+        for part in ("dense", "norm")
+        for other, head in checkpoint.heads.items()
+        if part in theirs and head.names.get(part) == theirs[part]
+    }
+
+
+def _fill(network: Network, checkpoint: Checkpoint, origins: Mapping[str, str], seed: int) -> None:
+    """Give the network its tensors: the encoder's, those of the head that have an origin, and fresh ones."""
     old = {parameter: checkpoint.network.tensor(parameter).detach() for parameter in checkpoint.network.names}
-    kept = name in checkpoint.heads and (name == "span" or checkpoint.labels == list(labels))
     generator = torch.Generator().manual_seed(seed)
     state = {}
     for parameter in network.names:
+        source = old.get(_source(parameter, origins))
         shape = network.tensor(parameter).shape
-        if parameter.startswith("heads."):
-            source = old.get(parameter) if kept else _dense(parameter, old)
-            state[parameter] = _fresh(parameter, shape, generator) if source is None else source.clone()
-        else:
-            state[parameter] = old[parameter].clone()
+        state[parameter] = _fresh(parameter, shape, generator) if source is None else source.clone()
     network.load_state_dict(state, strict=True, assign=True)
     network.float().requires_grad_(True)
-    return kept
 
 
-def _dense(parameter: str, old: dict[str, torch.Tensor]) -> torch.Tensor | None:
-    """The pooler that pretraining left, where the head begins with it as BERT's does."""
-    return old.get(f"heads.pool.{parameter.split('.', 2)[2]}")
+def _source(parameter: str, origins: Mapping[str, str]) -> str:
+    if not parameter.startswith("heads."):
+        return parameter
+    found = (there + parameter.removeprefix(here) for here, there in origins.items() if f"{here}." in parameter)
+    return next(found, "")
 
 
 def _fresh(parameter: str, shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
@@ -85,6 +100,6 @@ def _say(checkpoint: Checkpoint, name: str, labels: Sequence[str], kept: bool) -
     others = [head for head in checkpoint.heads if head != "pool"]
     if name in others:
         had = ", ".join(checkpoint.labels[:5]) + (" …" if len(checkpoint.labels) > 5 else "")
-        return f"the model's head for {name} was trained for other labels ({had}); a fresh one takes its place."
+        return f"the model's head for {name} was trained for other labels ({had}); its output layer is replaced."
     left = f"; its heads for {', '.join(others)} are left out" if others else ""
     return f"a fresh head for {name} with {len(labels)} outputs was put on the encoder{left}."

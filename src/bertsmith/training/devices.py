@@ -1,5 +1,6 @@
 """Where training runs: the processes of `torchrun`, the precision, chance. Only this file knows torch.distributed."""
 
+import atexit
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 
 from bertsmith.errors import BertsmithError
 from bertsmith.models.network import Network
@@ -104,10 +105,14 @@ def joined(device: torch.device) -> Iterator[Ranks]:
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
         torch.cuda.set_device(device)
-    dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
-    try:
-        yield Ranks(dist.get_rank(), count, device)
-    finally:
+    if not dist.is_initialized():  # once a process: a second group would meet what the first left in torchrun's store
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        atexit.register(_leave)
+    yield Ranks(dist.get_rank(), count, device)
+
+
+def _leave() -> None:
+    if dist.is_initialized():
         dist.destroy_process_group()
 
 
@@ -135,3 +140,27 @@ def part_like(tensor: Tensor, model: Tensor) -> Tensor:
     from torch.distributed.tensor import distribute_tensor
 
     return distribute_tensor(tensor.to(model.device), model.device_mesh, model.placements)  # type: ignore[attr-defined]
+
+
+class whole_weights:
+    """Inside, the network's parameters are plain whole tensors, even where each process holds a part of them."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+        self.parts: dict[str, Any] = {}
+
+    def __enter__(self) -> None:
+        for name, parameter in self.network.named_parameters():
+            if hasattr(parameter, "full_tensor"):
+                self.parts[name] = parameter
+        for name, parameter in self.parts.items():
+            _put(self.network, name, nn.Parameter(whole(parameter), requires_grad=False))
+
+    def __exit__(self, *_: object) -> None:
+        for name, parameter in self.parts.items():
+            _put(self.network, name, parameter)
+
+
+def _put(network: Network, name: str, parameter: Any) -> None:
+    module, _, leaf = name.rpartition(".")
+    network.get_submodule(module)._parameters[leaf] = parameter

@@ -23,6 +23,11 @@ from bertsmith.errors import BertsmithError
 from bertsmith.models.files import read_json
 
 STATE, OPTIMIZER, LOG, RUN = "state.json", "optimizer.safetensors", "log.jsonl", "run.json"
+# What a finished run leaves beside them; a run that starts anew takes it away.
+RESULTS = (
+    *("bertsmith.json", "config.json", "model.safetensors", "metrics.json", "report.html", "README.md"),
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
+)
 
 
 class RunFolder:
@@ -39,47 +44,55 @@ class RunFolder:
         path = self.path / RUN
         if self.path.exists() and not self.path.is_dir():
             raise BertsmithError(f"{self.path} is a file; give a folder for the model.")
-        if overwrite and path.exists():
-            self._clear()
-        if path.exists():
-            known = read_json(path)
-            differences = _differences(known.get("asked", {}), json.loads(json.dumps(asked)))
-            if differences:
-                raise BertsmithError(
-                    f"{self.path} holds a run with other settings ({'; '.join(differences[:4])}); give another folder, "
-                    f"the same settings to go on with it, or --overwrite to start anew."
-                )
-            return bool(known.get("finished"))
-        if self.path.exists() and any(self.path.iterdir()):
-            raise BertsmithError(f"{self.path} is not empty and holds no run of bertsmith; give another folder.")
-        self._make()
-        _write_json(path, {"asked": asked, "finished": False})
-        return False
+        if not path.exists():
+            if self.path.exists() and any(entry.name != _aside(path).name for entry in self.path.iterdir()):
+                raise BertsmithError(f"{self.path} is not empty and holds no run of bertsmith; give another folder.")
+            self._start(asked)
+            return False
+        known = read_json(path)
+        differences = _differences(known.get("asked", {}), json.loads(json.dumps(asked)))
+        # A run that never came to a checkpoint, as its settings were wrong, has nothing to lose.
+        is_bare = not known.get("finished") and not self._lasts()
+        if overwrite or (differences and is_bare):
+            self._clear(known.get("asked", {}))
+            self._start(asked)
+            return False
+        if differences:
+            raise BertsmithError(
+                f"{self.path} holds a run with other settings ({'; '.join(differences[:4])}); give another folder, "
+                f"the same settings to go on with it, or --overwrite to start anew."
+            )
+        return bool(known.get("finished"))
 
     def finish(self, asked: Mapping[str, Any], keep: bool) -> None:
+        """First say so: a kill behind it leaves checkpoints without use, one before it would have lost the run."""
+        _write_json(self.path / RUN, {"asked": asked, "finished": True})
         if not keep:
             shutil.rmtree(self.checkpoints, ignore_errors=True)
-        _write_json(self.path / RUN, {"asked": asked, "finished": True})
 
-    def _make(self) -> None:
+    def _start(self, asked: Mapping[str, Any]) -> None:
         try:
-            self.checkpoints.mkdir(parents=True, exist_ok=True)
+            self.path.mkdir(parents=True, exist_ok=True)
+            _write_json(self.path / RUN, {"asked": asked, "finished": False})
+            self.checkpoints.mkdir(exist_ok=True)
         except OSError as error:
             raise BertsmithError(f"{self.path} cannot be written: {error.strerror}.") from error
 
-    def _clear(self) -> None:
-        """Remove what a run writes, and run.json last, so that an interrupted clearing is seen as the old run."""
+    def _clear(self, asked: Mapping[str, Any]) -> None:
+        """Remove what a run writes; killed in between, it is the old run still, no longer finished."""
+        _write_json(self.path / RUN, {"asked": asked, "finished": False})
         shutil.rmtree(self.checkpoints, ignore_errors=True)
-        for name in (LOG, "metrics.json", "report.html", RUN):
+        for name in (LOG, *RESULTS):
             (self.path / name).unlink(missing_ok=True)
-        self._make()
+
+    def _lasts(self) -> list[Path]:
+        """All checkpoints to go on from, the newest first."""
+        found = [path for path in self.checkpoints.glob("last-*") if path.name[5:].isdecimal()]
+        return sorted(found, key=lambda path: int(path.name[5:]), reverse=True)
 
     def find_last(self) -> Path | None:
         """The newest checkpoint that is whole."""
-        for path in sorted(self.checkpoints.glob("last-*"), reverse=True):
-            if _is_whole(path):
-                return path
-        return None
+        return next(filter(_is_whole, self._lasts()), None)
 
     def best(self, step: int) -> Path:
         return self.checkpoints / f"best-{step:06d}"
@@ -98,21 +111,26 @@ class RunFolder:
             save_file(dict(optimizer), folder / OPTIMIZER)
 
         path = self.checkpoints / f"last-{step:06d}"
+        if self._log is not None:  # the log must be as safe as the checkpoint that knows its length
+            os.fsync(self._log.fileno())
         self._write(path, write, {**state, "step": step, "log_bytes": self.log_bytes()})
         for old in self.checkpoints.glob("last-*"):
             if old != path:
                 shutil.rmtree(old, ignore_errors=True)
 
     def _write(self, path: Path, write: Callable[[Path], None], state: Mapping[str, Any]) -> None:
-        aside = path.with_name(f".{path.name}.part")
+        aside = _aside(path)
         try:
             shutil.rmtree(aside, ignore_errors=True)
             aside.mkdir(parents=True)
             write(aside)
             _write_json(aside / STATE, {**state, "files": _sums(aside)})
-            if path.exists():  # the same step again, after a kill between two writes: the same content
-                shutil.rmtree(path)
+            old = path.with_name(f".{path.name}.old")
+            shutil.rmtree(old, ignore_errors=True)
+            if path.exists():  # the same step again, after a kill or an interrupt
+                os.replace(path, old)
             os.replace(aside, path)
+            shutil.rmtree(old, ignore_errors=True)
         except OSError as error:
             raise BertsmithError(f"{path} cannot be written: {error.strerror or error}.") from error
 
@@ -120,9 +138,16 @@ class RunFolder:
         return read_json(path / STATE), load_file(path / OPTIMIZER)
 
     def open_log(self, size: int) -> None:
-        """Go on with the log behind its first `size` bytes."""
-        self._log = (self.path / LOG).open("ab")
-        self._log.truncate(size)
+        """Go on with the log behind its first `size` bytes, or what is left of them, in whole lines."""
+        path = self.path / LOG
+        known = path.read_bytes()[:size] if path.exists() else b""
+        self._log = path.open("ab")
+        self._log.truncate(known.rfind(b"\n") + 1)
+
+    def close_log(self) -> None:
+        if self._log is not None:
+            self._log.close()
+            self._log = None
 
     def log_bytes(self) -> int:
         return 0 if self._log is None else os.fstat(self._log.fileno()).st_size
@@ -136,8 +161,12 @@ class RunFolder:
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.part")
+
+
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:
-    aside = path.with_name(f".{path.name}.part")
+    aside = _aside(path)
     with aside.open("w", encoding="utf-8") as file:
         json.dump(content, file, indent=2, ensure_ascii=False)
         file.write("\n")

@@ -15,8 +15,9 @@ import torch
 
 from bertsmith.errors import BertsmithError
 from bertsmith.models.network import Network
-from bertsmith.training.devices import Ranks, choose_precision, part_like, whole
+from bertsmith.training.devices import Ranks, choose_precision, part_like, whole, whole_weights
 from bertsmith.training.folder import RunFolder
+from bertsmith.training.interrupts import Interrupts
 from bertsmith.training.optimizer import give_state, make_optimizer, named, set_rates, take_state, wake
 from bertsmith.training.passes import Passes, make_passes
 from bertsmith.training.schedule import layers_awake, rate_share
@@ -32,6 +33,7 @@ class Progress:
     """Where a run stands; saved with each checkpoint."""
 
     step: int = 0
+    evaluated: int = 0  # the step of the last evaluation
     best_step: int = 0
     best_value: float | None = None
     since_best: int = 0  # evaluations
@@ -39,6 +41,7 @@ class Progress:
     budget: int = 0
     skipped: int = 0  # steps whose gradient was not finite
     scale: tuple[float, int] = (65536.0, 0)  # of fp16 losses, and steps since it last changed
+    since_log: dict[str, float] = field(default_factory=dict)  # what the next record of the log is made of
 
 
 @dataclass
@@ -91,6 +94,8 @@ class Loop:
             self.network, self.study, self.settings, self.device, self.precision, self.ranks
         )
         self.optimizer = make_optimizer(self.network, self.settings, self.passes.recorded)
+        # By the parameters that the optimizer knows: after an evaluation a sharded network may show whole ones.
+        self.names = named(self.network)
         an_epoch = self.study.steps_an_epoch()
         self.steps = self.settings.max_steps or max(1, round(self.settings.epochs * an_epoch))
         self.evaluate_every = self.settings.evaluate_every or an_epoch
@@ -99,30 +104,45 @@ class Loop:
     def run(self) -> Outcome:
         self._resume()
         self._tell("started", self.progress.step, self.steps)
-        saved = time.monotonic()
+        # torchrun ends its processes by itself, each at another step: there a kept interrupt would only make them wait.
+        interrupts = Interrupts(kept=self.ranks.count == 1)
         try:
-            while self.progress.step < self.steps and not self.progress.stopped:
-                self._train_until(min(self._next_stop(), self.steps), saved)
-                if self._is_evaluation() or self.progress.step == self.steps:
-                    self._evaluate()
-                self._save()
-                saved = time.monotonic()
+            with interrupts:
+                self._work(interrupts)
         except KeyboardInterrupt:
-            self._save()
-            raise BertsmithError(
-                f"stopped at step {self.progress.step:,} of {self.steps:,}; the same command goes on from there."
-            ) from None
+            self._stop(can_save=self.ranks.count == 1 and not interrupts.is_urgent)
+        finally:
+            self.folder.close_log()
         outcome = Outcome(self.progress, self.steps, self.speed)
         self._tell("finished", outcome)
         return outcome
 
+    def _work(self, interrupts: Interrupts) -> None:
+        """Train, evaluate and save in turn until all steps are done."""
+        saved = time.monotonic()
+        while self._owes_evaluation() or (self.progress.step < self.steps and not self.progress.stopped):
+            if not self._owes_evaluation():
+                self._train_until(min(self._next_stop(), self.steps), saved, interrupts)
+            if self._owes_evaluation():
+                self._evaluate()
+            self._save()
+            saved = time.monotonic()
+
+    def _stop(self, can_save: bool) -> None:
+        if can_save:
+            self._save()
+        where = f"stopped at step {self.progress.step:,} of {self.steps:,}"
+        last = "there" if can_save else "the last checkpoint"
+        raise BertsmithError(f"{where}; the same command goes on from {last}.") from None
+
     def _next_stop(self) -> int:
         return (self.progress.step // self.evaluate_every + 1) * self.evaluate_every
 
-    def _is_evaluation(self) -> bool:
-        return self.progress.step % self.evaluate_every == 0
+    def _owes_evaluation(self) -> bool:
+        step = self.progress.step
+        return step > self.progress.evaluated and (step % self.evaluate_every == 0 or step == self.steps)
 
-    def _train_until(self, stop: int, saved: float) -> None:
+    def _train_until(self, stop: int, saved: float, interrupts: Interrupts) -> None:
         """Train to this step, or until it is time to save."""
         self.network.train()
         clock, awake = time.monotonic(), -1
@@ -136,37 +156,52 @@ class Loop:
             set_rates(self.optimizer, self.settings.rate * rate_share(step, self.steps, self.settings))
             self._step(step)
             self.progress.step = step + 1
-            record = None
-            if self.progress.step % self.settings.log_every == 0 or self.progress.step in (stop, self.steps):
-                record = self._log()
+            logs = self.progress.step % self.settings.log_every == 0 or self.progress.step == stop
+            record = self._log() if logs else None
+            is_due = self._is_due(saved, logs)
+            if logs or is_due:
                 now = time.monotonic()
                 self.speed.seconds, clock = self.speed.seconds + now - clock, now
-                due = now - saved > 60 * self.settings.save_minutes
-                if self.ranks.first_says(due):
-                    self._tell("stepped", self.progress.step, record, self.speed)
-                    return
             self._tell("stepped", self.progress.step, record, self.speed)
+            interrupts.give_way()
+            if is_due:
+                return
+
+    def _is_due(self, saved: float, logs: bool) -> bool:
+        """Whether it is time to save; several processes ask the first one only where they wait for it anyway."""
+        if self.ranks.count > 1 and not logs:
+            return False
+        return self.ranks.first_says(time.monotonic() - saved > 60 * self.settings.save_minutes)
 
     def _step(self, step: int) -> None:
         """The passes of one step, in as many parts as memory asks for, then the optimizer."""
-        while True:
+        fits = False
+        while not fits:
+            works = self.study.works(step, self.ranks.rank, self.ranks.count, self.progress.budget)
+            fits = True
             try:
-                works = self.study.works(step, self.ranks.rank, self.ranks.count, self.progress.budget)
                 self.passes.run(works, step)
-                break
-            except torch.OutOfMemoryError as error:
-                self._shrink(error)
+            except torch.OutOfMemoryError:
+                fits = False
+                if self.passes.sharded:  # the others are in the middle of a pass that needs this process
+                    raise BertsmithError(
+                        f"not enough memory on {self.device}; give batch_tokens below {self.progress.budget:,}."
+                    ) from None
+            # Where one process makes its passes again, all do; what the failed ones held is free only out here.
+            fits = not self.ranks.most(int(not fits))
+            if not fits:
+                self._shrink()
         self.speed.tokens += sum(len(work.ids) for work in works)
-        self.speed.examples += self.settings.batch
+        self.speed.examples += self.study.size(step)
         self.passes.finish(self.optimizer)
 
-    def _shrink(self, error: Exception) -> None:
+    def _shrink(self) -> None:
         """Half the tokens in a pass: a step then takes more of them, and comes to the same."""
         if self.progress.budget <= SMALLEST:
             raise BertsmithError(
                 f"not enough memory on {self.device} for one row of this length; use a shorter length, --recompute or "
                 f"a smaller model."
-            ) from error
+            )
         self.progress.budget //= 2
         self.passes.forget()
         if self.device.type == "cuda":
@@ -194,7 +229,7 @@ class Loop:
 
     def _evaluate(self) -> None:
         if self.evaluate is None:
-            self.progress.best_step = self.progress.step
+            self.progress.best_step = self.progress.evaluated = self.progress.step
             self._save_best()
             return
         self.network.eval()
@@ -210,15 +245,15 @@ class Loop:
         epoch = round(self.progress.step / self.study.steps_an_epoch(), 4)
         if self.ranks.is_first:
             self.folder.log({"step": self.progress.step, "epoch": epoch, "split": "dev", "metrics": metrics})
+        self.progress.evaluated = self.progress.step
         self._tell("evaluated", self.progress.step, metrics, is_best)
 
     def _save_best(self) -> None:
         self._write_model(lambda write: self.folder.save_best(self.progress.step, write))
 
     def _save(self) -> None:
-        names = named(self.network)
-        optimizer = {name: whole(tensor).cpu() for name, tensor in give_state(self.optimizer, names).items()}
-        self.progress.scale = self.passes.scale_state()
+        optimizer = {name: whole(tensor).cpu() for name, tensor in give_state(self.optimizer, self.names).items()}
+        self.progress.scale, self.progress.since_log = self.passes.scale_state(), self.passes.open_sums()
         state = vars(self.progress)
         self._write_model(lambda write: self.folder.save_last(self.progress.step, write, optimizer, state))
 
@@ -236,13 +271,13 @@ class Loop:
             state, tensors = self.folder.read_last(last)
             self.progress = Progress(**{name: state[name] for name in vars(Progress())})
             self.passes.set_scale(*self.progress.scale)
-            names = named(self.network)
-            like = {name: parameter for parameter, name in names.items()}
+            self.passes.set_open_sums(self.progress.since_log)
+            like = {name: parameter for parameter, name in self.names.items()}
             given = {
                 key: part_like(tensor, like[key.split(".", 1)[1]]) if tensor.ndim else tensor.to(self.device)
                 for key, tensor in tensors.items()
             }
-            take_state(self.optimizer, names, given)
+            take_state(self.optimizer, self.names, given)
             if self.ranks.is_first:
                 self.folder.open_log(state["log_bytes"])
         elif self.ranks.is_first:
@@ -253,27 +288,3 @@ class Loop:
         if self.ranks.is_first:
             for watcher in self.watchers:
                 getattr(watcher, event)(*facts)
-
-
-class whole_weights:
-    """Inside, the network's parameters are plain whole tensors, even where each process holds a part of them."""
-
-    def __init__(self, network: Network) -> None:
-        self.network = network
-        self.parts: dict[str, Any] = {}
-
-    def __enter__(self) -> None:
-        for name, parameter in self.network.named_parameters():
-            if hasattr(parameter, "full_tensor"):
-                self.parts[name] = parameter
-        for name, parameter in self.parts.items():
-            _put(self.network, name, torch.nn.Parameter(whole(parameter), requires_grad=False))
-
-    def __exit__(self, *_: object) -> None:
-        for name, parameter in self.parts.items():
-            _put(self.network, name, parameter)
-
-
-def _put(network: Network, name: str, parameter: Any) -> None:
-    module, _, leaf = name.rpartition(".")
-    network.get_submodule(module)._parameters[leaf] = parameter

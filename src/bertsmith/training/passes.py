@@ -124,6 +124,15 @@ class Passes:
             tensor.zero_()
         return found, self.norm.item(), skipped
 
+    def open_sums(self) -> dict[str, float]:
+        """What the next report will be made of, as plain numbers, for a run that stops between two reports."""
+        found = {name: value.item() for name, value in self.sums.items()}
+        return {**found, "steps": self.steps.item(), "skipped": self.skipped.item()}
+
+    def set_open_sums(self, known: Mapping[str, float]) -> None:
+        for name, tensor in {**self.sums, "steps": self.steps, "skipped": self.skipped}.items():
+            tensor.fill_(known.get(name, 0.0))
+
     def scale_state(self) -> tuple[float, int]:
         return self.scale.item(), int(self.unchanged.item())
 

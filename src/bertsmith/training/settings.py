@@ -1,5 +1,6 @@
 """Everything a person may choose about training, with the defaults that fine-tuning wants; checked once, here."""
 
+import math
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -51,6 +52,7 @@ class Training:
             self._need(name, getattr(self, name) > 0, "more than 0")
         for name in ("weight_decay", "clip", "unfreeze", "focal", "r_drop", "patience", "save_minutes", "seed"):
             self._need(name, getattr(self, name) >= 0, "at least 0")
+        self._need("seed", self.seed < 2**63, "less than 2 to the power of 63")
         for name in ("warmup", "cooldown"):
             self._need(name, 0 <= getattr(self, name) <= 1, "between 0 and 1")
         for name in ("beta1", "beta2", "smoothing", "dropout"):
@@ -75,6 +77,8 @@ def _check_type(name: str, hint: Any, value: Any) -> None:
             raise BertsmithError(f"{name} is {value!r}, which is not a choice; use one of {', '.join(choices)}.")
         return
     kinds = choices or (hint,)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise BertsmithError(f"{name} is {value}; it must be a finite number.")
     if float in kinds and isinstance(value, int) and not isinstance(value, bool):
         return
     if (isinstance(value, bool) and bool not in kinds) or not isinstance(value, kinds):

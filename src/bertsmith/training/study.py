@@ -53,6 +53,9 @@ class Study(Protocol):
 
     def steps_an_epoch(self) -> int: ...
 
+    def size(self, step: int) -> int:
+        """How many examples a step holds."""
+
     def works(self, step: int, rank: int, ranks: int, budget: int) -> list[Work]:
         """The passes of one process in this step, each within a budget of tokens where a row allows it."""
 
@@ -90,6 +93,9 @@ class TaskStudy:
 
     def steps_an_epoch(self) -> int:
         return -(-self.examples // self.settings.batch)
+
+    def size(self, step: int) -> int:
+        return len(self.chosen(step))
 
     def chosen(self, step: int) -> list[int]:
         """The examples of a step."""
@@ -152,5 +158,3 @@ class TaskStudy:
             return torch.from_numpy((len(gold) - there) / np.maximum(there, 1)).float()
         there = np.bincount(gold[gold >= 0], minlength=labels)
         return torch.from_numpy(there.sum() / (labels * np.maximum(there, 1))).float()
-
-

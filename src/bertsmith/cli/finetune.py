@@ -1,0 +1,141 @@
+"""`bertsmith finetune`: a person's own examples and a pretrained encoder become a model that works."""
+
+import os
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bertsmith.choices import COLUMNS, TaskChoices, read_toml, sort_choices, suggest
+from bertsmith.cli.flags import ColumnFlags, Flags, combine
+from bertsmith.cli.options import Device, Format, look_here
+from bertsmith.cli.output import drop_nan, wants_json, write_json, write_note
+from bertsmith.errors import BertsmithError
+from bertsmith.training.settings import Training
+
+# What a file of settings may hold beside the settings themselves.
+RUN = ("task", "train", "dev", "test", "model", "out", "device", "threads", "format")
+USES = {
+    "classify": 'classify "A text."',
+    "tag": 'tag "A text."',
+    "span": 'answer "A question?" --context "A text."',
+}
+
+
+def finetune(
+    *,
+    train: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Examples to learn from: a file, a folder, or - for standard input."),
+    ] = None,
+    dev: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Examples to choose and tune by; else a part of train is set apart."),
+    ] = None,
+    test: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Examples that only measure the finished model.")
+    ] = None,
+    out: Annotated[str | None, typer.Option(metavar="DIR", help="The folder for the model and its report.")] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="classify, tag, span or module:Class; else guessed from the data."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATH|NAME",
+            help="The encoder to start from; else the one that BERTSMITH_MODEL names, else the demo model.",
+        ),
+    ] = None,
+    settings: Annotated[
+        Path | None, typer.Option(metavar="FILE.toml", help="A file with any of these settings; flags win over it.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start anew where DIR holds a run already.")] = False,
+    keep_checkpoints: Annotated[
+        bool, typer.Option("--keep-checkpoints", help="Keep the best and the last checkpoint of training.")
+    ] = False,
+    check: Annotated[
+        bool, typer.Option("--check/--no-check", show_default=False, help="Ask the data doctor first.")
+    ] = True,
+    device: Annotated[Device | None, typer.Option(show_default=False, help="Where it runs.  [default: auto]")] = None,
+    threads: Annotated[int | None, typer.Option(metavar="N", min=1, help="CPU threads.")] = None,
+    format: Format = None,
+    download: Annotated[bool, typer.Option("--download", help="Fetch a NAME that is not here yet.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON on a terminal too.")] = False,
+    columns: Annotated[dict[str, str], ColumnFlags()],
+    choices: Annotated[dict[str, Any], Flags(TaskChoices, "Task")],
+    training: Annotated[dict[str, Any], Flags(Training, "Training")],
+) -> None:
+    """Fine-tune a model on your own examples, and tell how well it does.
+
+    The same command again goes on after a kill; a finished run is left alone.
+
+    \b
+    Examples:
+      bertsmith finetune --train reviews.csv --out my-classifier
+      bertsmith finetune --task tag --train train.conll --dev dev.conll --epochs 5 --out my-tagger
+    """
+    flags = {"task": task, "train": train, "dev": dev, "test": test, "model": model, "out": out, "device": device,
+             "threads": threads, "format": format}  # fmt: skip
+    asked = combine(read_settings(settings) if settings else {}, {**flags, **columns, **choices, **training})
+    for name in ("train", "out"):
+        if name not in asked:
+            raise typer.BadParameter(f"--{name} is missing.")
+    asked.setdefault("model", os.environ.get("BERTSMITH_MODEL") or None)
+    is_first = os.environ.get("RANK", "0") == "0"  # of the processes of torchrun
+    say = write_note if is_first else (lambda sentence: None)
+    as_json = wants_json(as_json)
+    modes = {"dry_run": dry_run, "overwrite": overwrite, "keep_checkpoints": keep_checkpoints, "check": check}
+    result = carry_out(asked, {**modes, "download": download}, say)
+    if result is not None and is_first and as_json:
+        write_json(drop_nan(result))
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """What the file says, if it says nothing that is not a setting."""
+    found = read_toml(path)
+    known = [*RUN, *COLUMNS, *(field.name for kind in (TaskChoices, Training) for field in fields(kind))]
+    for name, value in found.items():
+        if name not in known:
+            raise BertsmithError(f"{path} has {name}, which is not a setting{suggest(name, known)}.")
+        if name in RUN and not isinstance(value, int if name == "threads" else str):
+            raise BertsmithError(
+                f"{path}: {name} is {value!r}; it must be {'a number' if name == 'threads' else 'text'}."
+            )
+    return found
+
+
+def carry_out(asked: dict[str, Any], modes: Mapping[str, Any], say: Callable[[str], None]) -> dict[str, Any] | None:
+    """Reads the data, says what it takes it for, and trains; None after a dry run."""
+    import bertsmith
+    from bertsmith.checking import choose_kind, find_roles, read_sides
+    from bertsmith.data.findings import counted
+    from bertsmith.tasks.catalog import find_task
+    from bertsmith.training.watching import Events, ProgressBar
+
+    # Settings are looked at before the data: a large file must not be read for nothing.
+    _, _, columns = sort_choices({name: value for name, value in asked.items() if name not in RUN})
+    train, *others = read_sides(asked.pop("train"), asked.pop("dev", None), asked.get("format"))
+    task = asked.pop("task", None)
+    if task is None:
+        task = choose_kind(None, train, columns)
+        say(f"The data looks made for {task}, so that is what the model learns (--task NAME chooses another).")
+    look_here(task)
+    kind = find_task(task)
+    found = find_roles([train, *others], kind, columns)
+    for table, roles in zip((train, *others), found, strict=True):
+        taken = ", ".join(f'{role} from column "{column}"' for role, column in roles.items())
+        say(f"{table.name}: {counted(len(table.records), 'example')}; {taken}.")
+    dev = others[0] if others else None
+    with ProgressBar(say) as bar, Events(Path(asked["out"])) as events:
+        run = bertsmith.finetune(task, train, dev, watchers=[bar, events], say=say, **modes, **asked)
+    if run is None:
+        say("This was a dry run: nothing was trained and nothing written.")
+        return None
+    use = USES.get(task, "info") + (' --pair "Another text."' if "pair" in found[0] else "")
+    say(f"to use it: bertsmith {use} --model {shlex.quote(str(run.folder))}")
+    return {"task": task, "folder": str(run.folder), "metrics": run.metrics}

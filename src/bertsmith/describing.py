@@ -1,0 +1,50 @@
+"""What a loaded model is, in one line and in full. In: a `Model`. Out: a text, or plain JSON."""
+
+from typing import TYPE_CHECKING, Any
+
+from bertsmith.errors import BertsmithError
+
+if TYPE_CHECKING:
+    from bertsmith.model import Model
+
+
+def list_heads(model: "Model") -> list[str]:
+    return [name for name in model.checkpoint.heads if name != "pool"]
+
+
+def name_in_a_line(model: "Model") -> str:
+    config, heads = model.checkpoint.config, list_heads(model)
+    labels = f" with {len(model.checkpoint.labels)} labels" if {"classify", "tag"} & set(heads) else ""
+    return (
+        f"<bertsmith.Model {str(model.folder)!r}: {model.checkpoint.settings.get('model_type', config.family)}, "
+        f"{config.depth} layers of {config.width}, {model.checkpoint.network.parameter_count:,} parameters, "
+        f"heads: {', '.join(heads) or 'none'}{labels}, {model.dtype} on {model.device}>"
+    )
+
+
+def describe(model: "Model") -> dict[str, Any]:
+    config = model.checkpoint.config
+    try:
+        read = {"tokenizer": model.tokenizer.form, "mask_token": model.tokenizer.mask_token, "limit": model.limit}
+    except BertsmithError as error:  # a folder of weights alone can still be looked at
+        read = {"tokenizer": str(error), "limit": config.limit}
+    return {
+        "folder": str(model.folder),
+        "family": model.checkpoint.settings.get("model_type", config.family),
+        "depth": config.depth,
+        "width": config.width,
+        "attention_heads": config.heads,
+        "inner": config.inner,
+        "parameters": model.checkpoint.network.parameter_count,
+        "heads": list_heads(model),
+        "labels": model.checkpoint.labels,
+        "trained": {key: value for key, value in model.trained.items() if key in ("task", "run")},
+        "vocabulary": config.vocabulary,
+        **read,
+        "pooling": "+".join(model.sentence.pooling.modes),
+        "normalize": model.sentence.pooling.normalize,
+        "prompts": model.sentence.prompts,
+        "device": str(model.device),
+        "dtype": model.dtype,
+        "left_out": model.checkpoint.left_out,
+    }

@@ -1,0 +1,135 @@
+"""Who looks on while a model trains: a bar on a terminal, a line an evaluation elsewhere, TensorBoard's files.
+
+In: the events of the loop. Out: text for people on standard error, files in the run's folder; nothing over a network.
+"""
+
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from bertsmith.training.folder import RUN
+from bertsmith.training.loop import Outcome, Speed, Watcher
+
+Say = Callable[[str], None]
+
+
+class ProgressBar(Watcher):
+    """Steps, loss, tokens/s, time left and the last score on a terminal; everywhere, `say` gets a line an evaluation.
+
+    A context manager, so that the bar goes away when training ends in an error.
+    """
+
+    def __init__(self, say: Say, terminal: bool | None = None) -> None:
+        self.say = say
+        self.terminal = sys.stderr is not None and sys.stderr.isatty() if terminal is None else terminal
+        self.steps = self.first = 0
+        self.facts: dict[str, str] = {}  # in the order in which the bar shows them
+        self._bar: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._stop()
+
+    def started(self, step: int, steps: int) -> None:
+        self.first, self.steps = step, steps
+        self.facts = dict.fromkeys(("loss", "speed", "left", "score"), "")
+        if self.terminal:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+            columns = (TextColumn("training"), BarColumn(24), MofNCompleteColumn(), TextColumn("{task.fields[facts]}"))
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._bar.add_task("", total=steps, completed=step, facts="")
+            self._bar.start()
+
+    def stepped(self, step: int, record: Mapping[str, Any] | None, speed: Speed) -> None:
+        if record is not None:
+            if "loss" in record:
+                self.facts["loss"] = f"loss {record['loss']:.4f}"
+            if speed.seconds > 0:
+                self.facts["speed"] = f"{speed.tokens / speed.seconds:,.0f} tokens/s"
+                left = (self.steps - step) * speed.seconds / max(step - self.first, 1)
+                self.facts["left"] = f"{show_time(left)} left"
+        self._update(step)
+
+    def evaluated(self, step: int, metrics: Mapping[str, float], is_best: bool) -> None:
+        name, value = next(iter(metrics.items()))
+        self.facts["score"] = f"{name} {value:.4f}"
+        self._update(step)
+        best = " (the best so far)" if is_best else ""
+        told = ", ".join(filter(None, (self.facts["loss"], self.facts["speed"])))
+        self.say(f"step {step:,} of {self.steps:,}: {name} {value:.4f}{best}" + (f"; {told}" if told else ""))
+
+    def finished(self, outcome: Outcome) -> None:
+        self._stop()
+        if outcome.progress.stopped:
+            self.say(
+                f"stopped at step {outcome.progress.step:,} of {outcome.steps:,}: no evaluation was better than that "
+                f"of step {outcome.progress.best_step:,}."
+            )
+
+    def _update(self, step: int) -> None:
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=step, facts=" · ".join(filter(None, self.facts.values())))
+
+    def _stop(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+class Events(Watcher):
+    """Writes what TensorBoard shows into `events` in the run's folder; where TensorBoard is not installed, nothing.
+
+    A context manager, so that a run that ended before it had anything to keep leaves nothing here either.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self.run, self.folder = run, run / "events"
+        self._writer: Any = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            if not (self.run / RUN).exists():
+                shutil.rmtree(self.folder, ignore_errors=True)
+                with suppress(OSError):  # something else is in there
+                    self.run.rmdir()
+
+    def started(self, step: int, steps: int) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            return
+        if step == 0:  # another run's curves must not go on in this one
+            shutil.rmtree(self.folder, ignore_errors=True)
+        # What was written behind the checkpoint that the run goes on from does not count.
+        self._writer = SummaryWriter(str(self.folder), purge_step=step or None)
+
+    def stepped(self, step: int, record: Mapping[str, Any] | None, speed: Speed) -> None:
+        self._write("train", {name: value for name, value in (record or {}).items() if name != "step"}, step)
+
+    def evaluated(self, step: int, metrics: Mapping[str, float], is_best: bool) -> None:
+        self._write("dev", metrics, step)
+
+    def _write(self, group: str, values: Mapping[str, float], step: int) -> None:
+        if self._writer is not None:
+            for name, value in values.items():
+                self._writer.add_scalar(f"{group}/{name}", value, step)
+
+
+def show_time(seconds: float) -> str:
+    """As in `42 s`, `3 min` and `2 h 05 min`."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02d} min"

@@ -1,0 +1,103 @@
+"""Which parameters learn, how fast, and what is left out."""
+
+import pytest
+import torch
+from training.looping import fit, make_loop
+from training.made import make_rows, make_task
+
+from bertsmith.models.checkpoint import load_checkpoint
+from bertsmith.training.loop import Watcher
+from bertsmith.training.optimizer import layer_of, parameter_groups, set_rates
+from bertsmith.training.settings import Training
+
+
+@pytest.fixture
+def start(small_model):
+    task = make_task(small_model, "classify")
+    return task, fit(load_checkpoint(small_model), task)
+
+
+def test_each_layer_below_the_head_learns_slower(start):
+    _, fitted = start
+    settings = Training(layer_decay=0.5, rate=1e-2, weight_decay=0.1)
+    names = {parameter: name for name, parameter in fitted.network.named_parameters()}
+    groups = parameter_groups(fitted.network, settings)
+    optimizer = torch.optim.AdamW(groups, lr=1.0)
+    set_rates(optimizer, settings.rate)
+    seen = set()
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            name = names[parameter]
+            seen.add(name)
+            layer = 3 if "embed" in name else 2 if "blocks.0" in name else 1 if "blocks.1" in name else 0
+            assert group["lr"] == pytest.approx(1e-2 * 0.5**layer), name
+            is_plain = name.endswith(".weight") and "norm" not in name
+            assert group["weight_decay"] == (0.1 if is_plain else 0.0), name
+    assert seen == set(names.values())
+
+
+def test_a_shared_block_is_one_layer():
+    assert [layer_of(name, 1) for name in ("heads.classify.out.bias", "blocks.0.feed.up.bias", "embed.norm.bias")] == [
+        0, 1, 2,
+    ]  # fmt: skip
+
+
+class Snapshots(Watcher):
+    def __init__(self):
+        self.weights, self.states = [], []
+
+    def attach(self, loop):
+        self.loop = loop
+
+    def started(self, step, steps):
+        self.stepped(step, None, None)
+
+    def stepped(self, step, record, speed):
+        names = {parameter: name for name, parameter in self.loop.network.named_parameters()}
+        self.weights.append({name: parameter.detach().clone() for parameter, name in names.items()})
+        self.states.append({names[parameter] for parameter in self.loop.optimizer.state})
+
+
+def test_a_frozen_layer_stays_to_the_bit_and_then_learns(start, tmp_path):
+    task, fitted = start
+    watcher = Snapshots()
+    settings = Training(epochs=2, batch=8, unfreeze=0.5, rate=1e-3)  # four steps an epoch: a layer wakes every other
+    loop = make_loop(tmp_path / "run", fitted, task, make_rows("classify", 32), settings, watchers=[watcher])
+    watcher.attach(loop)
+    loop.run()
+    for step in range(8):
+        awake = step // 2
+        for name in watcher.weights[0]:
+            layer = layer_of(name, 2)
+            is_same = torch.equal(watcher.weights[step][name], watcher.weights[step + 1][name])
+            assert is_same == (layer > awake), (step, name)
+            assert (name in watcher.states[step + 1]) == (layer <= awake), (step, name)
+
+
+@pytest.mark.parametrize("settings", [{}, {"clip": 0.0}])
+def test_a_step_whose_gradient_is_not_finite_is_left_out(start, tmp_path, settings):
+    task, fitted = start
+    loop = make_loop(tmp_path / "run", fitted, task, make_rows("classify", 32), Training(batch=8, **settings))
+    loop.network.train()
+    loop._step(0)
+    before = [parameter.detach().clone() for parameter in loop.network.parameters()]
+    moments = [tensor.clone() for state in loop.optimizer.state.values() for tensor in state.values()]
+    loop.passes.run(loop.study.works(1, 0, 1, 1000), 1)
+    loop.passes.parameters[3].grad[0] = float("nan")
+    loop.passes.finish(loop.optimizer)
+    assert all(map(torch.equal, before, loop.network.parameters()))
+    after = [tensor for state in loop.optimizer.state.values() for tensor in state.values()]
+    assert all(map(torch.equal, moments, after))
+    assert loop.passes.report()[2] == 1
+
+
+def test_recomputing_gives_the_same_weights_to_the_bit(small_model, tmp_path):
+    ends = []
+    for recompute in (False, True):
+        task = make_task(small_model, "classify")
+        fitted = fit(load_checkpoint(small_model), task, dropout=0.2)
+        fitted.network.recompute = recompute
+        settings = Training(epochs=1, batch=8, rate=1e-3, recompute=recompute)
+        make_loop(tmp_path / str(recompute), fitted, task, make_rows("classify", 32), settings).run()
+        ends.append(list(fitted.network.parameters()))
+    assert all(map(torch.equal, *ends))
