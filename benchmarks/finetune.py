@@ -86,12 +86,14 @@ def contest(job: Row) -> Row:
             schedule="linear", watchers=[watch], metric=TASKS[job["task"]]["metrics"][0], **job["settings"],
         )  # fmt: skip
         report = json.loads((Path(folder) / "run" / "metrics.json").read_text(encoding="utf-8"))
+        log = [json.loads(line) for line in (Path(folder) / "run" / "log.jsonl").read_text().splitlines()]
     speed = report["speed"]
     if job["steps"]:  # no evaluation came between: the clock is exact
         examples = (watch.clock.steps - job["skip"]) * job["settings"]["batch"]
         speed["examples_per_second"] = examples / watch.clock.counted
     return {
         "metrics": {name: found["value"] for name, found in report["metrics"]["dev"].items()},
+        "by_epoch": [record["metrics"] for record in log if "metrics" in record],
         "examples_per_second": round(speed["examples_per_second"], 1),
         "steps": watch.clock.steps,
         "seconds": round(watch.clock.whole if job["steps"] else speed["seconds"], 2),

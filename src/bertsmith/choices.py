@@ -92,9 +92,10 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in content.items():
         for key, inner in value.items() if isinstance(value, dict) else [(name, value)]:
+            key = key.replace("-", "_")
             if key in found:
                 raise BertsmithError(f"{path} has {key} twice; leave one of them out.")
-            found[key.replace("-", "_")] = inner
+            found[key] = inner
     return found
 
 

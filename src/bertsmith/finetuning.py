@@ -114,11 +114,11 @@ def finetune(
 
 
 def abandon(folder: RunFolder) -> None:
-    """Leave nothing of a run that ended before it had anything to keep: with other settings it may begin anew."""
+    """Leave nothing of a run that ended before it had anything to keep."""
     shutil.rmtree(folder.checkpoints, ignore_errors=True)
     for name in (LOG, RUN):
         (folder.path / name).unlink(missing_ok=True)
-    if not any(folder.path.iterdir()):
+    if folder.path.exists() and not any(folder.path.iterdir()):
         folder.path.rmdir()
 
 

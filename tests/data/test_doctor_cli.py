@@ -37,7 +37,7 @@ def test_lengths_are_those_of_the_models_tokenizer(demo_model):
     for records in (RECORDS, pairs):
         lengths = [len(theirs(r["text"], r.get("pair"))["input_ids"]) for r in records]
         facts = check(records, model=demo_model).facts["train"]["lengths"]
-        assert facts["unit"] == "tokens" and facts["limit"] == 256  # as its sentence_bert_config.json says
+        assert facts["unit"] == "tokens" and facts["limit"] == 512  # the encoder's; 256 is for its vectors
         assert (facts["total"], facts["least"], facts["most"]) == (sum(lengths), min(lengths), max(lengths))
     facts = check(RECORDS, model=demo_model, limit=9).facts["train"]["lengths"]
     assert facts["cut"] == sum(len(theirs(text)["input_ids"]) > 9 for text in TEXTS)

@@ -1,5 +1,6 @@
 """What the loop decides: which checkpoint is best, when to stop, how to live with little memory, when to give up."""
 
+import itertools
 import json
 
 import pytest
@@ -204,5 +205,5 @@ def test_a_checkpoint_comes_in_time_however_seldom_it_logs(make, monkeypatch):
     save = loop.folder.save_last
     monkeypatch.setattr(loop.folder, "save_last", lambda step, *given: saved.append(step) or save(step, *given))
     loop.run()
-    gaps = [after - before for before, after in zip(saved, saved[1:], strict=False)]
+    gaps = [after - before for before, after in itertools.pairwise(saved)]
     assert saved[-1] == 40 and max(gaps) <= 6 and len(loop.folder.read_log()) == 1

@@ -66,13 +66,15 @@ class Run:
         status = self.process.wait(PATIENCE)
         assert status == 0, (self.out.parent / "errors.txt").read_text()
 
-    def kill_when(self, moment: Callable[[], bool]) -> None:
-        """Start, wait for the moment, kill all processes at once."""
+    def kill_when(self, moment: Callable[[], bool]) -> bool:
+        """Start, wait for the moment, kill all processes at once; false if the run was finished before."""
         self.start()
         assert self.process is not None
         until = time.monotonic() + PATIENCE
         while not moment():
-            assert self.process.poll() is None, (self.out.parent / "errors.txt").read_text()
+            if self.process.poll() is not None:
+                assert self.process.returncode == 0, (self.out.parent / "errors.txt").read_text()
+                return False
             assert time.monotonic() < until, "the run hangs"
             time.sleep(0.0005)
         os.kill(self.process.pid, signal.SIGKILL)
@@ -83,6 +85,7 @@ class Run:
         for path in self.out.parent.glob("pid-*"):  # those that torchrun started are nobody's children now
             while _is_alive(int(path.read_text())):
                 time.sleep(0.001)
+        return True
 
     def step(self) -> int:
         """The newest checkpoint's."""
@@ -99,7 +102,8 @@ class Run:
 
         def is_there() -> bool:
             is_written = any(entry.startswith(kind) for entry in _names(self.out / "checkpoints"))
-            return (self.step() > begin and is_written) or self.step() > begin + 30  # there may be no better one to come
+            is_late = self.step() > begin + 30  # there may be no better one to come
+            return is_late or (is_written and self.step() > begin)
 
         return is_there
 
@@ -161,7 +165,7 @@ def soak(kills: int, seed: int) -> None:
             for number in range(kills):
                 named = {0: "claim", kills - 1: "results"}.get(number) or chance.choice(["save", "best", "", ""])
                 moment = run.moment(named) if named else run.after(chance.randint(0, 20), chance.uniform(0, 0.2))
-                run.kill_when(moment)
+                assert run.kill_when(moment) or named == "results", "the run was over too soon"
                 half_written += bool(run.half_written)
                 print(f"{ranks} process(es), kill {number + 1}: {named or 'at random'}, step {run.step()}", flush=True)
             run.finish()

@@ -209,7 +209,8 @@ def test_what_would_end_a_run_late_ends_it_before(tmp_path, encoder):
     for sentence, given in cases.items():
         with pytest.raises(BertsmithError, match=sentence):
             learn(tmp_path / "m", encoder, reviews(), **given)
-        assert not (tmp_path / "m").exists()  # so that the corrected call is not another run's
+        assert not (tmp_path / "m").exists()
+    assert learn(tmp_path / "m", encoder, reviews(), **sides, max_steps=1)  # the corrected call is not another run's
 
 
 def test_where_it_is_written(tmp_path, encoder, monkeypatch):

@@ -3,6 +3,7 @@
 import os
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,13 +11,16 @@ from pathlib import Path
 import pytest
 import torch
 import transformers
+from whole import tiny
+
+import bertsmith
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, demo_model):
-    """A working folder with `my-bert`, a small BERT with both pretraining heads, and lines.txt."""
+    """A working folder with `my-bert`, a small BERT with both pretraining heads, data, and models tuned on it."""
     place = tmp_path_factory.mktemp("readme")
     torch.manual_seed(0)
     config = transformers.BertConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64)
@@ -24,7 +28,23 @@ def folder(tmp_path_factory, demo_model):
     for name in ("vocab.txt", "tokenizer_config.json"):
         (place / "my-bert" / name).write_bytes((demo_model / name).read_bytes())
     (place / "lines.txt").write_text("one line\nanother\n")
+    (place / "bridge.txt").write_text("The bridge was built by a smith in 1861.\n")
+    rows = [f"{record['text']},{record['label']}" for record in tiny.reviews()]
+    (place / "reviews.csv").write_text("\n".join(["text,label", *rows]) + "\n")
+    (place / "train.conll").write_text(tiny.as_conll(tiny.sentences()))
+    (place / "dev.conll").write_text(tiny.as_conll(tiny.sentences("works")))
+    tune_models(place)
     return place
+
+
+def tune_models(place):
+    """By the very runs that the examples ask for, so that those find them finished."""
+    reviews, train, dev = (place / name for name in ("reviews.csv", "train.conll", "dev.conll"))
+    bertsmith.finetune("classify", reviews, out=place / "my-classifier")
+    bertsmith.finetune("tag", train, dev, epochs=5.0, out=place / "my-tagger")
+    story = [{"question": "who?", "context": f"{name} lives here", "answers": name} for name in tiny.PEOPLE]
+    bertsmith.finetune("span", story, out=place / "my-reader", max_steps=1)
+    shutil.copytree(place / "my-classifier", place / "another-model")
 
 
 def test_the_python_blocks_run_in_order(folder, monkeypatch, capsys):

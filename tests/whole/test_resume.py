@@ -222,14 +222,14 @@ def test_a_log_that_was_lost_does_not_spoil_the_run(model, tmp_path, left):
 def test_killed_three_times(model, whole, tmp_path):
     """The short form of `make soak`: between two saves, in the middle of one, and while the results are written."""
     run = Run(model, tmp_path / "killed" / "out", STEPS)
-    run.kill_when(run.after(4, 0.0))
+    assert run.kill_when(run.after(4, 0.0))
     assert 0 < run.step() < STEPS
     for _ in range(5):
-        run.kill_when(run.moment("save"))
+        assert run.kill_when(run.moment("save"))
         if run.half_written:
             break
     assert run.half_written and run.step() < STEPS
-    run.kill_when(run.moment("results"))
+    run.kill_when(run.moment("results"))  # or it was faster
     assert run.step() == STEPS
     run.finish()
     assert differences(whole, run.out) == ["run.json"]  # it saved more often, which it was claimed with
@@ -238,7 +238,7 @@ def test_killed_three_times(model, whole, tmp_path):
 def test_two_processes_killed_and_started_again(model, tmp_path):
     undisturbed, run = (Run(model, tmp_path / name / "out", STEPS, ranks=2) for name in ("whole", "killed"))
     undisturbed.finish()
-    run.kill_when(run.moment("save"))
+    assert run.kill_when(run.moment("save"))
     assert 0 < run.step() < STEPS
     run.finish()
     assert differences(undisturbed.out, run.out) == []

@@ -37,6 +37,8 @@ def read_table(source: Any, *, name: str = "", format: str | None = None, header
     if format is not None and format not in FORMATS:
         raise BertsmithError(f"format {format!r} is not known; use one of {', '.join(FORMATS)}.")
     if isinstance(source, str) and source == "-":
+        if sys.stdin is None:
+            raise BertsmithError("standard input is closed, and - reads from it.")
         return _parse(sys.stdin.buffer.read(), name or STANDARD_INPUT, format, header)
     if isinstance(source, (str, Path)):
         return _read_path(Path(source), name or str(source), format, header)

@@ -3,7 +3,7 @@
 An item whose gold is negative is filler and costs nothing. Numbers are computed in full precision.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -16,12 +16,15 @@ class Criterion:
     focal: float = 0.0  # the exponent of arXiv 1708.02002: easy items count less
     smoothing: float = 0.0  # this share of the gold is spread over all labels
 
+    def on(self, device: torch.device) -> "Criterion":
+        """The same with its weights on a device."""
+        return self if self.weights is None else replace(self, weights=self.weights.to(device))
+
     def choose(self, scores: Tensor, gold: Tensor) -> Tensor:
         """One of several: scores (n, labels), gold (n,) -> (n,)."""
         scores = scores.float()
-        weights = None if self.weights is None else self.weights.to(scores.device)
         known = gold.clamp(min=0)
-        cost = F.cross_entropy(scores, known, weights, reduction="none", label_smoothing=self.smoothing)
+        cost = F.cross_entropy(scores, known, self.weights, reduction="none", label_smoothing=self.smoothing)
         if self.focal:
             right = scores.softmax(dim=-1).gather(1, known[:, None])[:, 0]
             cost = cost * (1 - right).clamp(min=1e-7) ** self.focal  # a power below 1 has no slope at 0
@@ -30,10 +33,9 @@ class Criterion:
     def several(self, scores: Tensor, gold: Tensor) -> Tensor:
         """Any number of several: scores and gold (n, labels), gold 0 or 1 -> (n,), the mean over the labels."""
         scores = scores.float()
-        weights = None if self.weights is None else self.weights.to(scores.device)
         known = gold.clamp(min=0)
         wanted = known * (1 - self.smoothing) + 0.5 * self.smoothing
-        cost = F.binary_cross_entropy_with_logits(scores, wanted, pos_weight=weights, reduction="none")
+        cost = F.binary_cross_entropy_with_logits(scores, wanted, pos_weight=self.weights, reduction="none")
         if self.focal:
             right = torch.where(known > 0.5, scores.sigmoid(), 1 - scores.sigmoid())
             cost = cost * (1 - right).clamp(min=1e-7) ** self.focal

@@ -153,7 +153,12 @@ class RunFolder:
         return 0 if self._log is None else os.fstat(self._log.fileno()).st_size
 
     def log(self, record: Mapping[str, Any]) -> None:
-        self._log.write(json.dumps(record).encode() + b"\n")
+        line = json.dumps(record).encode() + b"\n"
+        if self._log is None:  # behind the loop
+            with (self.path / LOG).open("ab") as file:
+                file.write(line)
+            return
+        self._log.write(line)
         self._log.flush()
 
     def read_log(self) -> list[dict[str, Any]]:

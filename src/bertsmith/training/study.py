@@ -134,10 +134,12 @@ class TaskStudy:
         known = gold if gold.ndim == 1 else gold[:, 0]
         if self.criterion.weights is None or gold.ndim > 1:
             return float((known >= 0).sum())
-        return float(self.criterion.weights.numpy()[gold[known >= 0]].sum())
+        return float(self.criterion.weights.cpu().numpy()[gold[known >= 0]].sum())
 
     def losses(self, network: Network, batch: Batch, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
         gold, at = given["gold"], given.get("at")
+        if self.criterion.weights is not None and self.criterion.weights.device != gold.device:
+            self.criterion = self.criterion.on(gold.device)  # once: a pass that is recorded cannot fetch from the host
         scores = self.task.read(network, batch, at)
         cost = self.task.loss(scores, gold, batch, self.criterion)
         if self.settings.r_drop:

@@ -31,7 +31,7 @@ def use_bertsmith(facts: RunFacts) -> str:
 
 
 def use_command_line(facts: RunFacts) -> str:
-    classify = 'classify "A first text." "A second text."' if facts.pairs else 'classify "A text."'
+    classify = 'classify "A first text." --pair "A second text."' if facts.pairs else 'classify "A text."'
     verbs = {
         "tag": 'tag "Ada Lovelace was born in London."',
         "span": 'answer "Who built it?" --context "The bridge was built by a smith in 1861."',
