@@ -87,7 +87,7 @@ def spell(name: str) -> str:
 
 def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """A row of the table; one that fails leaves the end of what it said in `error`."""
-    row: dict[str, Any] = {"name": name, "command": spell(name)}
+    row: dict[str, Any] = {"name": name, "command": spell(name), "show": ROWS[name].show}
     threads = {"OMP_NUM_THREADS": str(options.threads), "RAYON_NUM_THREADS": str(options.threads)}
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:

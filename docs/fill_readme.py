@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import typer.main
 
@@ -66,8 +67,72 @@ def results() -> str:
     return "\n\n".join(parts)
 
 
+def read_results(pattern: str) -> list[dict[str, Any]]:
+    paths = sorted((ROOT / "benchmarks" / "results").glob(pattern))
+    return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+
+
+def heading(found: dict[str, Any]) -> str:
+    return f"{found['about']}: `{found['command']}` ({found['date']})"
+
+
+def speeds() -> str:
+    parts = []
+    for found in read_results("finetune-speed-*.json"):
+        rows = [
+            [
+                row["task"],
+                row["contestant"],
+                f"{row['examples_per_second']:,.0f}",
+                f"{row['times']:.2f}",
+                f"{row['memory_mib']:,} MiB",
+            ]
+            for row in found["table"]
+        ]
+        head = ["data", "", "examples/s", "ours / its", "peak memory"]
+        parts.append(f"{heading(found)}\n\n{table(head, rows)}")
+    return "\n\n".join(parts)
+
+
+def scores() -> str:
+    def cell(side: dict[str, Any]) -> str:
+        return f"{100 * side['median']:.2f} ± {100 * side['sd']:.2f} (n = {side['n']})"
+
+    parts = []
+    for found in read_results("finetune-score-*.json"):
+        rows = [[row["task"], row["metric"], cell(row["bertsmith"]), cell(row["trainer"])] for row in found["table"]]
+        parts.append(f"{heading(found)}\n\n{table(['data', 'metric', 'bertsmith', 'Trainer'], rows)}")
+    return "\n\n".join(parts)
+
+
+def datasets() -> str:
+    parts = []
+    for found in read_results("tasks-*.json"):
+        rows = []
+        for row in found["rows"]:
+            split = "test" if "test" in row else "dev"
+            figures = [
+                f"{metric} **{100 * one['value']:.1f}** ({100 * one['low']:.1f} to {100 * one['high']:.1f})"
+                for metric, one in ((metric, row[split][metric]) for metric in row["show"])
+            ]
+            seconds = row["speed"]["seconds"]
+            rows.append([row["name"], split, "; ".join(figures), f"{seconds:.0f} s", f"`{row['command']}`"])
+        parts.append(f"{found['about']} ({found['date']})\n\n{table(['', 'on', 'score', 'training', 'command'], rows)}")
+    return "\n\n".join(parts)
+
+
+TABLES = {
+    "presets": presets,
+    "verbs": verbs,
+    "results": results,
+    "speeds": speeds,
+    "scores": scores,
+    "datasets": datasets,
+}
+
+
 def fill(page: str) -> str:
-    for name, make in (("presets", presets), ("verbs", verbs), ("results", results)):
+    for name, make in TABLES.items():
         start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
         before, _, rest = page.partition(start)
         _, _, after = rest.partition(end)

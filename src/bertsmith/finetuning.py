@@ -138,7 +138,9 @@ def carry_out(
     predictor = Predictor(network, ranks.device, training.batch_tokens or BUDGETS[ranks.device.type], keeps_grads=True)
     evaluate = Evaluation(predictor, task, data.dev, asdict(preparation.choices), training)
     write_model = partial(write_folder, checkpoint, preparation.tokenizer, task)
-    loop = Loop(network, study, training, folder, ranks, write_model, evaluate if data.dev else None, watchers)
+    scorer = evaluate if data.dev else None
+    opening = {"truncated": preparation.cuts} if preparation.cuts else {}
+    loop = Loop(network, study, training, folder, ranks, write_model, scorer, watchers, opening=opening)
     if training.metric and data.dev:
         evaluate()  # an unknown metric must not cost an epoch
     outcome = loop.run()

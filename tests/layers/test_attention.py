@@ -33,7 +33,19 @@ def test_grouped_and_padded_equal_the_textbook(lengths, window):
     batch, (q, k, v) = make(lengths)
     expected = textbook(q, k, v, batch, window)
     assert torch.allclose(attend(q, k, v, batch, window), expected, atol=1e-5)
-    assert torch.allclose(_attend_padded(q, k, v, batch, window), expected, atol=1e-5)
+    assert torch.allclose(_attend_padded(q, k, v, batch, window, 0.0), expected, atol=1e-5)
+
+
+@given(LENGTHS, st.sampled_from([0, 1, 5, 64]), st.booleans())
+def test_buckets_equal_the_textbook_and_its_gradients(lengths, window, in_order):
+    batch, given = make(sorted(lengths, reverse=True) if in_order else lengths)
+    ours, theirs = ([x.clone().requires_grad_() for x in given] for _ in range(2))
+    mixed, expected = attend(*ours, batch, window), textbook(*theirs, batch, window)
+    assert torch.allclose(mixed, expected, atol=1e-5)
+    weights = torch.arange(mixed.numel()).view_as(mixed) / mixed.numel()  # no two of them alike
+    for mine, other in zip(*(torch.autograd.grad((x * weights).sum(), leaves) for x, leaves in
+                             ((mixed, ours), (expected, theirs))), strict=True):  # fmt: skip
+        assert torch.allclose(mine, other, atol=1e-4)
 
 
 def test_a_row_does_not_see_its_neighbours():

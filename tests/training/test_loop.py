@@ -61,7 +61,7 @@ def test_watchers_hear_everything_in_order(make):
         ("stepped", 1, False), ("stepped", 2, True), ("evaluated", 2, True),
         ("stepped", 3, True), ("stepped", 4, True), ("evaluated", 4, True),
         ("stepped", 5, False), ("stepped", 6, True), ("evaluated", 6, False),
-        ("stepped", 7, False), ("stepped", 8, True), ("evaluated", 8, False),
+        ("stepped", 7, False), ("stepped", 8, True), ("evaluated", 8, True),
         ("finished", 8),
     ]  # fmt: skip
 

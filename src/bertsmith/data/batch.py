@@ -58,6 +58,16 @@ class Batch:
         return found
 
     @cached_property
+    def buckets(self) -> list["Bucket"]:
+        """Neighbouring rows of like lengths, none shorter than three quarters of the first one's."""
+        found: list[list[int]] = []
+        for length in self.lengths:
+            if not found or not 0.75 * found[-1][0] <= length <= found[-1][0]:
+                found.append([])
+            found[-1].append(length)
+        return [Bucket.of(lengths, self.ids.device) for lengths in found]
+
+    @cached_property
     def bounds(self) -> Tensor:
         """Where each row begins and the last one ends, (rows + 1,) int32, as variable-length kernels take it."""
         bounds = np.cumsum((0, *self.lengths), dtype=np.int32)
@@ -108,6 +118,26 @@ class Batch:
     def split(self, x: Tensor) -> list[Tensor]:
         """Per-token values (tokens, …) back into one tensor a row."""
         return list(x.split(list(self.lengths)))
+
+
+@dataclass
+class Bucket:
+    """Rows that are padded to the length of the first one, which is the longest."""
+
+    tokens: int
+    rows: int
+    longest: int
+    places: Tensor | None  # (tokens,): where each token stands in the padded form, (rows * longest,); None: as it is
+    mask: Tensor | None  # (rows, longest): which places hold a token
+
+    @classmethod
+    def of(cls, lengths: Sequence[int], device: torch.device) -> "Bucket":
+        rows, longest, tokens = len(lengths), lengths[0], sum(lengths)
+        if tokens == rows * longest:
+            return cls(tokens, rows, longest, None, None)
+        mask = np.arange(longest) < np.asarray(lengths)[:, None]
+        places = torch.from_numpy(np.flatnonzero(mask)).to(device)
+        return cls(tokens, rows, longest, places, torch.from_numpy(mask).to(device))
 
 
 def plan_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:

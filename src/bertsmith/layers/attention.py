@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertsmith.data.batch import Batch
+from bertsmith.data.batch import Batch, Bucket
 from bertsmith.layers.config import Config
 from bertsmith.layers.linear import Linear
 from bertsmith.layers.position import Turns, turn
@@ -42,6 +42,8 @@ def attend(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int = 0, drop:
         return _attend_padded(q, k, v, batch, window, drop)
     if len(batch.groups) == 1:
         return _attend_group(q, k, v, len(batch.lengths), window, drop)
+    if q.requires_grad:
+        return _attend_buckets(q, k, v, batch, window, drop)
     mixed = []
     for start, rows, length in batch.groups:
         here = slice(start, start + rows * length)
@@ -76,13 +78,43 @@ def _attend_group(q: Tensor, k: Tensor, v: Tensor, rows: int, window: int, drop:
     return F.scaled_dot_product_attention(q, k, v, attn_mask=near, dropout_p=drop).transpose(1, 2).flatten(0, 1)
 
 
+def _attend_buckets(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int, drop: float) -> Tensor:
+    """Rows of like lengths together, for training on a CPU: there each call costs twice, and `split` gives back its
+    gradient in one piece where slices would each fill a whole tensor with zeros."""
+    sizes = [bucket.tokens for bucket in batch.buckets]
+    parts = zip(batch.buckets, q.split(sizes), k.split(sizes), v.split(sizes), strict=True)
+    return torch.cat([_attend_bucket(*part, window, drop) for part in parts])
+
+
+def _attend_bucket(bucket: Bucket, q: Tensor, k: Tensor, v: Tensor, window: int, drop: float) -> Tensor:
+    if bucket.places is None or bucket.mask is None:
+        return _attend_group(q, k, v, bucket.rows, window, drop)
+    shape = (bucket.rows, bucket.longest, *q.shape[1:])
+    q, k, v = (
+        x.new_zeros(bucket.rows * bucket.longest, *x.shape[1:])
+        .index_copy(0, bucket.places, x)
+        .view(shape)
+        .transpose(1, 2)
+        for x in (q, k, v)
+    )  # (rows, heads, longest, size)
+    seen = _seen(bucket.mask, window)
+    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=seen, dropout_p=drop)
+    return mixed.transpose(1, 2).flatten(0, 1).index_select(0, bucket.places)
+
+
+def _seen(mask: Tensor, window: int) -> Tensor:
+    """Which places each place of padded rows looks at, from a mask (rows, longest) of those that hold a token."""
+    seen = mask[:, None, None, :]
+    if window:
+        seen = seen & _near(mask.shape[1], window, mask.device)
+        seen = seen | ~mask[:, None, :, None]  # a padded query must see something, or its softmax is undefined
+    return seen
+
+
 def _attend_padded(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int, drop: float) -> Tensor:
     """Rows of any lengths in one call: for GPUs in full precision, where many small calls cost more than padding."""
     mask = batch.mask  # (rows, longest)
-    seen = mask[:, None, None, :]
-    if window:
-        seen = seen & _near(mask.shape[1], window, q.device)
-        seen = seen | ~mask[:, None, :, None]  # a padded query must see something, or its softmax is undefined
+    seen = _seen(mask, window)
     q, k, v = (_pad(x, mask) for x in (q, k, v))
     return F.scaled_dot_product_attention(q, k, v, attn_mask=seen, dropout_p=drop).transpose(1, 2)[mask]
 

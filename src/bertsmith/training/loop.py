@@ -84,6 +84,7 @@ class Loop:
     write_model: Callable[[Path], None]
     evaluate: Callable[[], dict[str, float]] | None = None  # the metric that chooses first
     watchers: Sequence[Watcher] = ()
+    opening: Mapping[str, Any] = field(default_factory=dict)  # the log's first record, where there is something to say
     progress: Progress = field(default_factory=Progress)
     speed: Speed = field(default_factory=Speed)
 
@@ -96,6 +97,7 @@ class Loop:
         self.optimizer = make_optimizer(self.network, self.settings, self.passes.recorded)
         # By the parameters that the optimizer knows: after an evaluation a sharded network may show whole ones.
         self.names = named(self.network)
+        self.awake = -1  # layers that learn
         an_epoch = self.study.steps_an_epoch()
         self.steps = self.settings.max_steps or max(1, round(self.settings.epochs * an_epoch))
         self.evaluate_every = self.settings.evaluate_every or an_epoch
@@ -145,13 +147,13 @@ class Loop:
     def _train_until(self, stop: int, saved: float, interrupts: Interrupts) -> None:
         """Train to this step, or until it is time to save."""
         self.network.train()
-        clock, awake = time.monotonic(), -1
+        clock = time.monotonic()
         while self.progress.step < stop:
             step = self.progress.step
             layers = layers_awake(step, self.study.steps_an_epoch(), len(self.network.blocks), self.settings)
-            if layers != awake:
-                awake = layers
-                wake(self.optimizer, awake)
+            if layers != self.awake:
+                self.awake = layers
+                wake(self.optimizer, layers)
                 self.passes.forget()
             set_rates(self.optimizer, self.settings.rate * rate_share(step, self.steps, self.settings))
             self._step(step)
@@ -235,8 +237,11 @@ class Loop:
         self.network.eval()
         metrics = self.evaluate()
         value = next(iter(metrics.values()))
-        is_best = self.progress.best_value is None or value > self.progress.best_value
-        self.progress.since_best = 0 if is_best else self.progress.since_best + 1
+        best = self.progress.best_value
+        is_better = best is None or value > best
+        # Of equal ones the later is the better trained: a small development set is soon without a mistake.
+        is_best = is_better or value == best
+        self.progress.since_best = 0 if is_better else self.progress.since_best + 1
         if is_best:
             self.progress.best_step, self.progress.best_value = self.progress.step, value
             self._save_best()
@@ -282,6 +287,8 @@ class Loop:
                 self.folder.open_log(state["log_bytes"])
         elif self.ranks.is_first:
             self.folder.open_log(0)
+            if self.opening:
+                self.folder.log({"step": 0, **self.opening})
         self.ranks.wait()
 
     def _tell(self, event: str, *facts: Any) -> None:
