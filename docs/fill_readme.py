@@ -116,8 +116,8 @@ def datasets() -> str:
                 for metric, one in ((metric, row[split][metric]) for metric in row["show"])
             ]
             seconds = row["speed"]["seconds"]
-            rows.append([row["name"], split, "; ".join(figures), f"{seconds:.0f} s", f"`{row['command']}`"])
-        parts.append(f"{found['about']} ({found['date']})\n\n{table(['', 'on', 'score', 'training', 'command'], rows)}")
+            rows.append([row["name"], split, "; ".join(figures), f"`{row['command']}`", f"{seconds:.0f} s"])
+        parts.append(f"{heading(found)}\n\n{table(['', 'on', 'score', 'command', 'training'], rows)}")
     return "\n\n".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""A first look, offline: one word with three meanings, a search by meaning, and a hard sentence in pieces.
+"""A first look, offline: a model of your own, one word with three meanings, a search by meaning.
 
 Run it with `make demo`. The model is all-MiniLM-L6-v2, a real BERT of 6 layers, from a package that carries its
 weights. `--svg FILE` also draws what the terminal shows.
@@ -6,9 +6,9 @@ weights. `--svg FILE` also draws what the terminal shows.
 
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 import bertsmith
@@ -19,7 +19,7 @@ BANKS = {
     "blood": "Today, blood banks collect blood.",
 }
 QUERIES = ["can you get medicine for someone pharmacy", "an animal that is good at escaping", "my computer is broken"]
-HARD = "Żółć's naïve “crème brûlée”, €3.50 🍮 in 東京."
+TICKETS = ["Where is the parcel I ordered on Monday?", "You took the money twice.", "My password does not work."]
 
 PAGE = """<svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg"><style>
 .{unique_id}-matrix {{ font: {char_height}px/{line_height}px Menlo, Consolas, "DejaVu Sans Mono", monospace; }}
@@ -37,8 +37,27 @@ def word_vector(model: bertsmith.Model, sentence: str, word: str, layer: int):
     return vector / (vector @ vector) ** 0.5
 
 
+def show_tuning() -> None:
+    data = Path(__file__).parent / "tickets.csv"
+    lines = len(data.read_text(encoding="utf-8").splitlines()) - 1
+    console.print(f"\n[bold]1. A model of your own[/bold] from the {lines} lines of {data.name}")
+    with TemporaryDirectory() as folder:
+        run = bertsmith.finetune("classify", data, out=Path(folder) / "model", epochs=6, rate=1e-4, batch=16)
+        score = run.metrics["dev"]["accuracy"]
+        console.print(
+            f"{run.outcome.speed.seconds:.0f} seconds of training; right on {score['value']:.0%} of {score['n']} lines "
+            f"set apart (95 % interval {score['low']:.0%} to {score['high']:.0%})"
+        )
+        table = Table(header_style="dim")
+        for column in ("a new ticket", "label", "score"):
+            table.add_column(column, justify="right" if column == "score" else "left")
+        for text, answer in zip(TICKETS, run.model.classify(TICKETS, top_k=1), strict=True):
+            table.add_row(text, answer[0]["label"], f"{answer[0]['score']:.2f}")
+        console.print(table)
+
+
 def show_meanings(model: bertsmith.Model) -> None:
-    console.print("\n[bold]1. One word, three meanings[/bold]: cosine between the vectors of “bank”")
+    console.print("\n[bold]2. One word, three meanings[/bold]: cosine between the vectors of “bank”")
     for layer, title in ((0, "before the first layer"), (-1, "after the last layer, in context")):
         vectors = {name: word_vector(model, sentence, "bank", layer) for name, sentence in BANKS.items()}
         table = Table(title=title, title_justify="left", header_style="dim")
@@ -51,7 +70,7 @@ def show_meanings(model: bertsmith.Model) -> None:
 
 def show_search(model: bertsmith.Model) -> None:
     texts = (Path(__file__).parent / "sentences.txt").read_text(encoding="utf-8").splitlines()
-    console.print(f"\n[bold]2. Search by meaning[/bold] over {len(texts)} sentences")
+    console.print(f"\n[bold]3. Search by meaning[/bold] over {len(texts)} sentences")
     scores = model.embed(QUERIES) @ model.embed(texts).T  # unit vectors: cosines, (queries, sentences)
     table = Table(header_style="dim")
     for column in ("query", "score", "sentence"):
@@ -62,18 +81,6 @@ def show_search(model: bertsmith.Model) -> None:
     console.print(table)
 
 
-def show_pieces(model: bertsmith.Model) -> None:
-    console.print("\n[bold]3. A hard sentence in pieces[/bold]: each knows its characters in the original")
-    found = model.tokenize(HARD)
-    console.print(HARD)
-    table = Table(header_style="dim")
-    for column in ("piece", "id", "from", "characters"):
-        table.add_column(column, justify="right" if column == "id" else "left")
-    for piece, id, (start, end) in zip(found.pieces, found.ids, found.offsets, strict=True):
-        table.add_row(escape(piece), str(id), HARD[start:end], f"{start}-{end}" if end else "")
-    console.print(table)
-
-
 def main() -> None:
     model = bertsmith.load()
     about = model.info()
@@ -81,9 +88,9 @@ def main() -> None:
         f"[bold]{about['family']}[/bold], {about['depth']} layers of width {about['width']}, "
         f"{about['parameters'] / 1e6:.1f} million parameters, on {about['device']}"
     )
+    show_tuning()
     show_meanings(model)
     show_search(model)
-    show_pieces(model)
     console.print("\nNext: [bold].venv/bin/bertsmith --help[/bold], or the README.")
     if console.record:
         console.save_svg(sys.argv[-1], title="make demo", code_format=PAGE)

@@ -71,6 +71,16 @@ def find_default() -> str | Path:
     )
 
 
+def name_of(folder: Path) -> str:
+    """What people call the model in a folder: its name on the hub where it is from there."""
+    if folder.parent.name == DEMO_PACKAGE:
+        return "sentence-transformers/all-MiniLM-L6-v2"
+    for part in reversed(folder.parts):
+        if part.startswith("models--"):
+            return part.removeprefix("models--").replace("--", "/", 1)
+    return folder.resolve().name
+
+
 def find_device(name: str) -> torch.device:
     """A device by its name, `cuda:1` too; one that is not there ends in a sentence."""
     if not isinstance(name, str | torch.device):

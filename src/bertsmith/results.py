@@ -14,7 +14,7 @@ import torch
 
 import bertsmith
 from bertsmith.evaluation.report import RunFacts, add_diagnosis, write_report
-from bertsmith.loading import TASK_FILE
+from bertsmith.loading import TASK_FILE, name_of
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from bertsmith.models.files import write_json, written_aside
 from bertsmith.preparing import Preparation, Say, fingerprint
@@ -71,7 +71,7 @@ def _about(preparation: Preparation, metrics: dict[str, Any]) -> dict[str, Any]:
     training = preparation.training
     return {
         "version": bertsmith.__version__,
-        "base": preparation.source.name,
+        "base": name_of(preparation.source),
         "data": fingerprint(preparation.data),
         "seed": training.seed,
         "metric": training.metric or preparation.task.metric,
@@ -91,7 +91,7 @@ def gather_facts(
     facts = RunFacts(
         task=task.name,
         title="" if task.name in HOMES else f"A task of its own: {task.name}",
-        base=preparation.source.name,
+        base=name_of(preparation.source),
         date=datetime.now(UTC).date().isoformat(),
         version=bertsmith.__version__,
         metrics=metrics,

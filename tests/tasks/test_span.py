@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tasks.made import SENTENCES, Both
 
+from bertsmith.data.columns import find_columns
 from bertsmith.data.examples import SpanExample
 from bertsmith.data.reading import read_table
 from bertsmith.errors import BertsmithError
@@ -163,7 +164,8 @@ def test_examples_of_records():
     golds = [{"text": ["fox"], "answer_start": [2]}, {"text": [], "answer_start": []}]
     asked = zip(("who?", "why?"), golds, ("q1", "q2"), strict=True)
     records = [{"question": q, "context": "a fox", "answers": answers, "id": id} for q, answers, id in asked]
-    found = Span.examples(read_table(records), {})
+    table = read_table(records)
+    found = Span.examples(table, find_columns(table, Span.roles), {})
     assert [(e.question, e.context, e.answers, e.id) for e in found] == [
         ("who?", "a fox", (("fox", 2),), "q1"),
         ("why?", "a fox", (), "q2"),

@@ -66,20 +66,20 @@ def test_watchers_hear_everything_in_order(make):
     ]  # fmt: skip
 
 
-def test_the_best_checkpoint_is_the_first_of_the_best(make):
+def test_the_best_checkpoint_is_the_last_of_the_best(make):
     weights = {}
 
     class Keep(Watcher):
         def evaluated(self, step, metrics, is_best):
             weights[step] = loop.network.heads["classify"].out.weight.detach().clone()
 
-    loop = make([0.5, 0.7, 0.6, 0.7], [Keep()])
+    loop = make([0.7, 0.5, 0.7, 0.6], [Keep()])
     outcome = loop.run()
-    assert (outcome.progress.best_step, outcome.progress.best_value) == (4, 0.7)
-    assert [path.name for path in loop.folder.checkpoints.glob("best-*")] == ["best-000004"]
-    saved = safetensors.torch.load_file(loop.folder.best(4) / "model.safetensors")
-    assert torch.equal(saved["classifier.weight"], weights[4])
-    assert not torch.equal(weights[4], weights[8])
+    assert (outcome.progress.best_step, outcome.progress.best_value) == (6, 0.7)
+    assert [path.name for path in loop.folder.checkpoints.glob("best-*")] == ["best-000006"]
+    saved = safetensors.torch.load_file(loop.folder.best(6) / "model.safetensors")
+    assert torch.equal(saved["classifier.weight"], weights[6])
+    assert not torch.equal(weights[2], weights[6])
 
 
 def test_training_stops_when_it_no_longer_helps(make):
@@ -185,7 +185,7 @@ def test_a_metric_by_name_chooses(small_model, tmp_path):
     records = [json.loads(line) for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()]
     values = {record["step"]: record["metrics"]["macro_f1"] for record in records if "metrics" in record}
     best = max(values.values())
-    assert run.outcome.progress.best_step == min(step for step, value in values.items() if value == best)
+    assert run.outcome.progress.best_step == max(step for step, value in values.items() if value == best)
     assert run.outcome.progress.best_value == best == pytest.approx(run.metrics["dev"]["macro_f1"]["value"])
 
 

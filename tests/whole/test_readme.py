@@ -33,6 +33,7 @@ def folder(tmp_path_factory, demo_model):
     (place / "reviews.csv").write_text("\n".join(["text,label", *rows]) + "\n")
     (place / "train.conll").write_text(tiny.as_conll(tiny.sentences()))
     (place / "dev.conll").write_text(tiny.as_conll(tiny.sentences("works")))
+    shutil.copytree(ROOT / "examples", place / "examples")
     tune_models(place)
     return place
 
@@ -41,6 +42,7 @@ def tune_models(place):
     """By the very runs that the examples ask for, so that those find them finished."""
     reviews, train, dev = (place / name for name in ("reviews.csv", "train.conll", "dev.conll"))
     bertsmith.finetune("classify", reviews, out=place / "my-classifier")
+    bertsmith.finetune("classify", place / "examples" / "tickets.csv", out=place / "my-model")
     bertsmith.finetune("tag", train, dev, epochs=5.0, out=place / "my-tagger")
     story = [{"question": "who?", "context": f"{name} lives here", "answers": name} for name in tiny.PEOPLE]
     bertsmith.finetune("span", story, out=place / "my-reader", max_steps=1)
