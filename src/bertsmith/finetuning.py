@@ -127,6 +127,16 @@ def carry_out(
     say: Say,
 ) -> Run:  # fmt: skip
     """Train, choose, tune, score, and write what people get."""
+    outcome = train_network(preparation, rows, folder, ranks, watchers, say)
+    metrics = write_results(preparation, folder, ranks.device, outcome, say) if ranks.is_first else {}
+    return Run(folder.path, metrics, outcome)
+
+
+def train_network(
+    preparation: Preparation, rows: list[list[Row]], folder: RunFolder, ranks: Ranks, watchers: Sequence[Watcher],
+    say: Say,
+) -> Outcome:  # fmt: skip
+    """The loop, from a fresh head or from the last checkpoint; its network and its optimizer go when it is done."""
     task, data, training = preparation.task, preparation.data, preparation.training
     last = folder.find_last() if ranks.is_first or ranks.count > 1 else None
     checkpoint = load_start(preparation, last, say)
@@ -143,11 +153,7 @@ def carry_out(
     loop = Loop(network, study, training, folder, ranks, write_model, scorer, watchers, opening=opening)
     if training.metric and data.dev:
         evaluate()  # an unknown metric must not cost an epoch
-    outcome = loop.run()
-    if not ranks.is_first:
-        return Run(folder.path, {}, outcome)
-    metrics = write_results(preparation, folder, ranks.device, outcome, say)
-    return Run(folder.path, metrics, outcome)
+    return loop.run()
 
 
 def load_start(preparation: Preparation, last: Path | None, say: Say) -> Checkpoint:

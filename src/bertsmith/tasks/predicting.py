@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from bertsmith.data.batch import Batch, plan_batches
+from bertsmith.errors import BertsmithError
 from bertsmith.models.network import Network
 from bertsmith.tasks.task import Answer, Example, Row, Task
 
@@ -43,7 +44,21 @@ class Predictor:
         found: dict[int, Tensor] = {}
         with torch.no_grad() if self.keeps_grads else torch.inference_mode():
             for chosen in plan_batches([len(row.ids) for row in rows], self.budget):
-                some = [rows[i] for i in chosen]
-                batch = Batch.of([row.ids for row in some], [row.segments for row in some], self.device)
-                found.update(zip(chosen, task.scores(self.network, batch, some), strict=True))
+                found.update(zip(chosen, self._score(task, [rows[i] for i in chosen]), strict=True))
         return [found[i] for i in range(len(rows))]
+
+    def _score(self, task: Task[Any, Any], rows: Sequence[Row]) -> list[Tensor]:
+        """The scores of a batch; of its halves where memory does not suffice for all of it."""
+        batch = Batch.of([row.ids for row in rows], [row.segments for row in rows], self.device)
+        try:
+            return task.scores(self.network, batch, rows)
+        except torch.OutOfMemoryError:
+            if len(rows) == 1:
+                raise BertsmithError(
+                    f"not enough memory on {self.device} for a row of {len(rows[0].ids):,} tokens; cut it shorter, or "
+                    f"use another device."
+                ) from None
+        if self.device.type == "cuda":  # out here, where what the failed attempt held is free
+            torch.cuda.empty_cache()
+        middle = len(rows) // 2
+        return self._score(task, rows[:middle]) + self._score(task, rows[middle:])

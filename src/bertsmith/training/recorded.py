@@ -6,6 +6,7 @@ filled up to a few sizes. What fills them is a row of its own, which nobody look
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
@@ -104,6 +105,12 @@ class Recording:
         return found
 
 
+@cache
+def _side_stream(device: torch.device) -> torch.cuda.Stream:
+    """One for all runs: the matrix library keeps a workspace for each stream it ever saw."""
+    return torch.cuda.Stream(device)
+
+
 class RecordedPasses(Passes):
     recorded = True
 
@@ -118,7 +125,7 @@ class RecordedPasses(Passes):
         self.shares = {name: torch.zeros((), device=device) for name in study.names}
         self.ring: list[tuple[Tensor, torch.cuda.Event]] = []
         self.turn = 0
-        self.side = torch.cuda.Stream(device)
+        self.side = _side_stream(device)
 
     def run(self, works: Sequence[Work], step: int) -> None:
         if self.ends == 0 or self.end is None:
