@@ -8,25 +8,25 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bertsmith.checking import choose_kind, find_roles
-from bertsmith.choices import TaskChoices, refuse_training, sort_choices
+from bertsmith.checking import choose_kind
+from bertsmith.data.columns import find_roles
 from bertsmith.data.examples import SpanExample
-from bertsmith.data.folders import is_slots, require_split
+from bertsmith.data.folders import require_split
 from bertsmith.data.labels import read_label_names
-from bertsmith.data.reading import read_table
+from bertsmith.data.reading import holds_splits, read_table
 from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
 from bertsmith.evaluation.intervals import compare as compare_measures
-from bertsmith.evaluation.intervals import interval
+from bertsmith.evaluation.scoring import Scored, score_examples, with_intervals
 from bertsmith.loading import load
 from bertsmith.model import Model
 from bertsmith.models.files import read_json
-from bertsmith.preparing import check_length
-from bertsmith.scoring import Scored, score_examples
 from bertsmith.tasks.catalog import HOMES, find_task
 from bertsmith.tasks.measures import Measure
 from bertsmith.tasks.squad_score import score_predictions
 from bertsmith.tasks.trained import TrainedTask
+from bertsmith.training.choices import TaskChoices, refuse_training, sort_choices
+from bertsmith.training.preparing import check_length
 
 
 def evaluate(
@@ -66,7 +66,7 @@ def evaluate(
 
 
 def _find_kind(model: Model) -> str:
-    heads = [name for name in HOMES if name in model.checkpoint.heads]
+    heads = [name for name in HOMES if find_task(name).head in model.checkpoint.heads]
     known = model.trained.get("task")
     if known in heads:
         return str(known)
@@ -74,6 +74,8 @@ def _find_kind(model: Model) -> str:
         raise BertsmithError(
             f"{model.folder} was fine-tuned for a task of its own, {known!r}; name the class (task=module:Class)."
         )
+    is_number = model.checkpoint.settings.get("problem_type") == "regression"  # else the one output is a class's
+    heads = [name for name in heads if name != ("classify" if is_number else "regress")]
     if not heads:
         raise BertsmithError(
             f"{model.folder} has no head for any of {', '.join(HOMES)}; fine-tune it first, or give another model."
@@ -85,7 +87,7 @@ def _find_kind(model: Model) -> str:
 
 def _open(data: Any, format: str | None) -> Table:
     """The table to score; a folder has one under the usual names of dev."""
-    if isinstance(data, str | Path) and str(data) != "-" and Path(data).is_dir() and not is_slots(Path(data)):
+    if holds_splits(data):
         data = require_split(data, "dev")
     return read_table(data, name="" if isinstance(data, str | Path) else "data", format=format)
 
@@ -96,7 +98,7 @@ def _read(
     given = {name: value for name, value in asdict(choices).items() if value is not None}
     if choices.label_names is not None:
         given["label_names"] = read_label_names(choices.label_names)
-    examples = kind.examples(table, find_roles([table], kind, columns)[0], given)
+    examples = kind.examples(table, find_roles([table], kind.roles, columns, kind.required)[0], given)
     if not examples:
         raise BertsmithError(f"{table.name} holds no example to score.")
     return examples
@@ -143,6 +145,8 @@ def _score_predictions(
     predictions: str | Path | Mapping[str, str], table: Table, columns: dict[str, str], choices: TaskChoices
 ) -> dict[str, Any]:
     name = str(predictions) if isinstance(predictions, str | Path) else "predictions"
+    if not isinstance(predictions, str | Path | Mapping):
+        raise BertsmithError(f"predictions must be a file or a dict, id to text, not {type(predictions).__name__}.")
     texts = read_json(Path(predictions)) if isinstance(predictions, str | Path) else dict(predictions)
     wrong = next((id for id, text in texts.items() if not isinstance(text, str)), None)
     if wrong is not None:
@@ -154,8 +158,5 @@ def _score_predictions(
     if missing == len(examples):
         raise BertsmithError(f"no question of {table.name} has an id that the predictions know; do they belong to it?")
     measures: dict[str, Measure] = score_predictions(texts, examples)
-    metrics = {}
-    for name, measure in measures.items():
-        low, high = interval(measure)
-        metrics[name] = {"value": measure.point, "low": low, "high": high, "n": len(measure.counts)}
+    metrics = with_intervals(measures, len(examples))
     return {"task": "span", "data": table.name, "examples": len(examples), "missing": missing, "metrics": metrics}

@@ -5,7 +5,6 @@ intervals, a report, and while it trains what is needed to go on after a kill. T
 """
 
 import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
@@ -14,25 +13,27 @@ from typing import Any
 
 import torch
 
-from bertsmith.choices import as_asked, sort_choices
 from bertsmith.errors import BertsmithError
-from bertsmith.loading import find_default, find_device
+from bertsmith.evaluation.report import read_metrics
+from bertsmith.evaluation.results import write_folder, write_results
+from bertsmith.evaluation.scoring import Scored, score_examples
+from bertsmith.loading import find_device, load
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint
 from bertsmith.models.files import take_folder
-from bertsmith.models.fitting import fit_head
-from bertsmith.models.hub import locate
+from bertsmith.models.fitting import fit_head, keeps_head
+from bertsmith.models.hub import find_default, locate
 from bertsmith.models.sentence import read_sentence
-from bertsmith.preparing import Preparation, Say, fingerprint, prepare, read_data
-from bertsmith.results import write_folder, write_results
-from bertsmith.scoring import Scored, score_examples
 from bertsmith.tasks.catalog import HOMES, find_task
+from bertsmith.tasks.measures import LOWER_IS_BETTER
 from bertsmith.tasks.predicting import BUDGETS, Predictor
 from bertsmith.tasks.task import Row
 from bertsmith.tasks.texts import take_count
 from bertsmith.tasks.trained import TrainedTask
+from bertsmith.training.choices import as_asked, sort_choices
 from bertsmith.training.devices import Ranks, joined, shard
 from bertsmith.training.folder import LOG, RUN, RunFolder
 from bertsmith.training.loop import Loop, Outcome, Watcher
+from bertsmith.training.preparing import Preparation, Say, fingerprint, prepare, read_data
 from bertsmith.training.settings import Training
 from bertsmith.training.study import TaskStudy
 
@@ -47,8 +48,6 @@ class Run:
 
     @property
     def model(self) -> Any:
-        from bertsmith.loading import load
-
         return load(self.folder)
 
 
@@ -72,10 +71,11 @@ def finetune(
     say: Say | None = None,
     **settings: Any,
 ) -> Run | None:
-    """Fine-tune `model` on `train` and leave in `out` a folder that predicts; `settings` are those of choices.py.
+    """Fine-tune `model` on `train` and leave in `out` a folder that predicts.
 
-    `task` is classify, tag or span, or module:Class for a task of your own. Data is a file, a folder, a list of dicts
-    or a DataFrame; without `dev` a part of train is set apart. `dry_run` says what would be done and gives None.
+    `settings` are those of training/choices.py. `task` is classify, tag, span, regress or choose, or module:Class for
+    your own. Data is a file, a folder, a list of dicts or a DataFrame; without `dev` a part of train is set apart.
+    `dry_run` says what would be done and gives None.
     """
     choices, training, columns = sort_choices(settings)
     say = say or _no_one
@@ -89,7 +89,7 @@ def finetune(
         check = check and task in HOMES
         preparation = prepare(kind, source, data, choices, training, say, check)
         if check:
-            preparation.examine(choices, say)
+            preparation.examine(say)
         rows = preparation.lay_out(say)
         if dry_run:
             preparation.plan(training, ranks, say)
@@ -167,6 +167,8 @@ def load_start(preparation: Preparation, last: Path | None, say: Say) -> Checkpo
     fitted, where = fit_head(
         checkpoint, task.head, task.labels, seed=training.seed, dropout=training.dropout, problem=task.problem
     )
+    if last is None and keeps_head(checkpoint, task.head, task.labels):
+        task.unfold(fitted.network)
     if last is None:
         say(f"{where[:1].upper()}{where[1:]}")
     return fitted
@@ -185,8 +187,8 @@ class Evaluation:
     def __call__(self) -> dict[str, float]:
         found = {name: measure.point for name, measure in self.scored().measures.items()}
         metric = self.training.metric or self.task.metric or next(iter(found))
-        if metric not in found or metric == "ece":
-            known = ", ".join(name for name in found if name != "ece")
+        if metric not in found or metric in LOWER_IS_BETTER:
+            known = ", ".join(name for name in found if name not in LOWER_IS_BETTER)
             raise BertsmithError(f"metric={metric!r} is not a choice for {self.task.name}; use one of {known}.")
         return {metric: found.pop(metric), **found}
 
@@ -200,15 +202,9 @@ class Evaluation:
 
 
 def read_run(folder: Path) -> Run:
-    from bertsmith.evaluation.report import read_metrics
-
     metrics: Any = read_metrics(folder).metrics
     return Run(folder, metrics)
 
 
 def _no_one(sentence: str) -> None:
     """What is said to nobody."""
-
-
-def say_aloud(sentence: str) -> None:
-    print(sentence, file=sys.stderr)

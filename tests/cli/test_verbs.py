@@ -161,7 +161,7 @@ def test_info_takes_a_folder(run):
 
 def test_no_model_at_all_is_one_sentence(run, monkeypatch):
     monkeypatch.setattr(bertsmith, "load", bertsmith.loading.load)
-    monkeypatch.setattr(bertsmith.loading, "DEMO_PACKAGE", "no_such_package")
+    monkeypatch.setattr("bertsmith.models.hub.DEMO_PACKAGE", "no_such_package")
     ran = run("info", model="")
     assert ran.status == 1 and ran.err.startswith("error: no model was named: give a folder (--model PATH)")
 

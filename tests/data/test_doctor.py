@@ -13,11 +13,10 @@ from sklearn.dummy import DummyClassifier
 from bertsmith.data.doctor import diagnose
 from bertsmith.data.doctor_labels import find_misspellings, find_variants
 from bertsmith.data.doctor_lengths import measure_lengths
-from bertsmith.data.doctor_tags import guess_scheme
 from bertsmith.data.examples import SpanExample, TagExample, TextExample
 from bertsmith.data.findings import places, share
+from bertsmith.data.schemes import find_scheme
 from bertsmith.errors import BertsmithError
-from bertsmith.tasks.schemes import find_scheme
 
 WORDS = ["river", "bank", "loan", "money", "water", "stone", "bridge", "paper", "field", "market", "garden", "letter"]
 
@@ -162,7 +161,8 @@ def case_few():
 def case_measurements():
     return list(texts([f"{n / 4:.2f}" for n in range(40)])), None, "error", (
         "The labels are 40 different numbers such as 0.00, 0.25, 0.50: predicting a number is regression, not "
-        "classify; choose another label column, or group the numbers into classes (train.csv, row 2)."
+        "classify; say --task regress, choose another label column, or group the numbers into classes "
+        "(train.csv, row 2)."
     )
 
 
@@ -324,8 +324,24 @@ def test_what_is_no_misspelling():
     ],
 )
 def test_schemes(scheme, sentences):
-    tags = [e.tags for e in tagged(*sentences)]
-    assert guess_scheme(tags) == scheme == find_scheme(tags)  # what the doctor says is what training will take
+    train = list(tagged(*sentences))
+    assert look(train, kind="tag").facts["scheme"] == scheme == find_scheme([e.tags for e in train])
+
+
+@pytest.mark.parametrize(
+    "wrong, many, sentence",
+    [
+        ("a/0 b/B-PER", 1, '"0" has no prefix: the letter O may be meant'),  # half of the kinds
+        ("a/0 b/0 c/B-PER d/I-PER e/B-LOC f/0 g/0", 9, '"0" has no prefix: the letter O may be meant'),  # most tags
+        ("a/B-PER b/L-PER c/S-PER", 1, '"S-PER" cannot be in it'),
+    ],
+)
+def test_what_the_doctor_finds_odd_training_refuses(wrong, many, sentence):
+    train = list(tagged(*[wrong] * many, "a/O b/B-PER"))
+    (error,) = [e for e in look(train, kind="tag").errors if "look like" in e.sentence]
+    assert sentence in error.sentence
+    with pytest.raises(BertsmithError, match="does not fit the others"):
+        find_scheme([e.tags for e in train])
 
 
 GOOD_TAGS = [f"{name}{n}/B-PER sees/O the/O {place}{n}/B-LOC" for n in range(15) for name, place in [("Ann", "Oslo")]]

@@ -7,7 +7,6 @@ import typer
 from transformers import AutoTokenizer
 from typer.testing import CliRunner
 
-import bertsmith.loading
 from bertsmith.checking import check
 from bertsmith.cli import check as verb
 from bertsmith.cli.check_report import BAR, bar
@@ -44,7 +43,7 @@ def test_lengths_are_those_of_the_models_tokenizer(demo_model):
 
 
 def test_without_any_model_words_are_counted(monkeypatch):
-    monkeypatch.setattr(bertsmith.loading, "DEMO_PACKAGE", "no_such_package")
+    monkeypatch.setattr("bertsmith.models.hub.DEMO_PACKAGE", "no_such_package")
     found = check(RECORDS)
     assert found.facts["train"]["lengths"]["unit"] == "words"
     assert [f.sentence for f in found.findings] == [

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bertsmith.data.folders import find_split
-from bertsmith.data.reading import read_split, read_table
+from bertsmith.data.folders import find_split, require_split
+from bertsmith.data.reading import read_table
 from bertsmith.errors import BertsmithError
 
 FOLDERS = {
@@ -29,16 +29,16 @@ def test_find_split(tmp_path, names, expected):
     assert [path and path.name for path in found] == list(expected)
 
 
-def test_read_split(tmp_path):
+def test_the_file_of_a_split(tmp_path):
     (tmp_path / "train.tsv").write_text("text\tlabel\na\tx\n")
-    assert list(read_split(tmp_path, "train").records) == [{"text": "a", "label": "x"}]
+    assert list(read_table(require_split(tmp_path, "train")).records) == [{"text": "a", "label": "x"}]
     with pytest.raises(BertsmithError, match=r"holds no file for dev \(dev\.\*.*it holds train\.tsv\."):
-        read_split(tmp_path, "dev")
+        require_split(tmp_path, "dev")
     (tmp_path / "train.csv").write_text("")
     with pytest.raises(BertsmithError, match=r"2 files that may be train: train\.csv, train\.tsv"):
-        read_split(tmp_path, "train")
+        read_table(require_split(tmp_path, "train"))
     with pytest.raises(BertsmithError, match="cannot be read as a folder"):
-        read_split(tmp_path / "train.tsv", "train")
+        require_split(tmp_path / "train.tsv", "train")
 
 
 def test_slots(tmp_path):
@@ -47,7 +47,7 @@ def test_slots(tmp_path):
     (folder / "seq.in").write_text("play  some jazz \nstop\n")
     (folder / "seq.out").write_text("O O B-genre \nO\n")
     (folder / "label").write_text("Play\nStop\n")
-    table = read_split(tmp_path, "train")
+    table = read_table(require_split(tmp_path, "train"))
     assert table.records[0] == {
         "text": "play some jazz", "words": ["play", "some", "jazz"], "tags": ["O", "O", "B-genre"], "intent": "Play",
     }  # fmt: skip

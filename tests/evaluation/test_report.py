@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from bertsmith.data.doctor import diagnose
 from bertsmith.data.examples import SpanExample, TextExample
+from bertsmith.errors import BertsmithError
 from bertsmith.evaluation.report import RunFacts, add_diagnosis, read_metrics, write_report
 from bertsmith.evaluation.report.excerpts import choose_words, cut_around, cut_middle
 from bertsmith.evaluation.report.page import make_page
@@ -165,6 +166,14 @@ def test_metrics_come_back_as_they_were(tmp_path: Path) -> None:
         assert read_metrics(tmp_path / name) == replace(run, curves=[], errors=[])
         kept = json.loads((tmp_path / name / "metrics.json").read_text(encoding="utf-8"))
         assert kept["metrics"] == run.metrics and kept["best_step"] == run.best_step
+
+
+def test_metrics_that_another_version_wrote_or_somebody_lost(tmp_path: Path) -> None:
+    (tmp_path / "metrics.json").write_text('{"metrics": {"dev": {}}, "unheard_of": 1}')
+    assert read_metrics(tmp_path) == RunFacts(task="", metrics={"dev": {}})
+    (tmp_path / "metrics.json").unlink()
+    with pytest.raises(BertsmithError, match=r"metrics\.json cannot be read: No such file or directory\.$"):
+        read_metrics(tmp_path)
 
 
 def test_metrics_are_json_without_nan(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def test_a_file_instead_of_a_folder():
     Path("m/model.safetensors").touch()
     assert "m/model.safetensors is a file: give a folder that holds" in refusal("m/model.safetensors")
     Path("m/config.json").touch()
-    assert refusal("m/model.safetensors") == "m/model.safetensors is a file: give the folder it is in, m"
+    assert refusal("m/model.safetensors") == "m/model.safetensors is a file: give the folder it is in, m."
     Path("m/bert_model.ckpt.index").touch()
     assert "give the folder, m" in refusal("m/bert_model.ckpt")
 
@@ -173,7 +173,7 @@ def test_a_file_instead_of_a_folder():
 def test_not_found_says_what_to_do(cache: Path):
     assert refusal("bert-base-uncased") == (
         'no folder "bert-base-uncased" here and no such model in the local Hugging Face cache '
-        f"({cache}): give a folder, or add --download (download=True in Python)"
+        f"({cache}): give a folder, or add --download (download=True in Python)."
     )
     assert "no folder" in refusal(Path("bert-base-uncased"))
 
@@ -297,7 +297,7 @@ def test_downloads_that_fail(cache: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_download_without_the_extra():
-    assert refusal("m", download=True) == "downloading needs huggingface_hub: pip install 'bertsmith[hub]'"
+    assert refusal("m", download=True) == "downloading needs huggingface_hub: pip install 'bertsmith[hub]'."
 
 
 REAL = """

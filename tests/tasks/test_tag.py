@@ -13,10 +13,10 @@ from tasks.made import wordpiece_files as wordpiece
 
 import bertsmith
 from bertsmith.data.examples import TagExample
+from bertsmith.data.schemes import allowed, read_spans
 from bertsmith.errors import BertsmithError
 from bertsmith.tasks.aggregation import MODES
 from bertsmith.tasks.alignment import split_text
-from bertsmith.tasks.schemes import allowed, read_spans
 from bertsmith.tasks.tag import Tag
 
 IOB = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bertsmith.data.schemes import allowed
 from bertsmith.tasks.aggregation import merge_pieces
-from bertsmith.tasks.schemes import allowed
 from bertsmith.tasks.viterbi import Grammar, best_path
 
 LABELS = {

@@ -10,9 +10,9 @@ from sklearn.metrics import accuracy_score, f1_score
 from tasks.conlleval import conlleval
 
 from bertsmith.data.examples import TagExample
+from bertsmith.data.schemes import convert, find_scheme, write_tags
 from bertsmith.tasks.entities import measure_tags, type_table
 from bertsmith.tasks.result import Result
-from bertsmith.tasks.schemes import convert, find_scheme, write_tags
 from bertsmith.tasks.tag import Tag
 
 # gold, found; what conlleval prints of it: entities right, found and in the corpus, tags right

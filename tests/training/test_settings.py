@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertsmith.choices import read_toml, sort_choices
 from bertsmith.errors import BertsmithError
+from bertsmith.training.choices import read_toml, sort_choices, take_columns
+from bertsmith.training.schedule import count_steps
 from bertsmith.training.settings import Training
 
 WRONG = [
@@ -75,6 +76,22 @@ def test_a_whole_number_is_a_number():
     assert Training(epochs=3, rate=1, dropout=0).epochs == 3
 
 
+@pytest.mark.parametrize(
+    ("steps_an_epoch", "settings", "steps"),
+    [
+        (2000, {}, 6000),
+        (34, {}, 102),
+        (20, {}, 100),
+        (1, {}, 20),
+        (4, {"epochs": 2}, 8),
+        (4, {"epochs": 0.1}, 1),
+        (4, {"max_steps": 7}, 7),
+    ],
+)
+def test_small_data_is_seen_more_often(steps_an_epoch, settings, steps):
+    assert count_steps(steps_an_epoch, Training(**settings)) == steps
+
+
 def test_a_file_of_settings_is_flat_or_has_tables(tmp_path):
     path = tmp_path / "run.toml"
     path.write_text('epochs = 2\nbatch-tokens = 4096\n[data]\ntext = "review"\n[training]\nrate = 3e-5\nr-drop = 1.0\n')
@@ -106,3 +123,18 @@ def test_numbers_without_end_in_a_file_are_refused(tmp_path):
     path.write_text("epochs = inf\n")
     with pytest.raises(BertsmithError, match=r"^epochs is inf; it must be a finite number\.$"):
         sort_choices(read_toml(path))
+
+
+@pytest.mark.parametrize(
+    "given, sentence",
+    [
+        (["text"], "columns is ['text']; give each role its column, as in {\"text\": \"review\"}."),
+        ({"txt": "review"}, "txt is not a column's role; did you mean text."),
+        ({"text": 2.5}, "text is 2.5; give the name or the number of a column."),
+    ],
+)
+def test_columns_that_are_none(given, sentence):
+    with pytest.raises(BertsmithError) as caught:
+        take_columns(given)
+    assert str(caught.value) == sentence
+    assert take_columns({"text": "review", "label": 2, "pair": None}) == {"text": "review", "label": "2"}

@@ -235,7 +235,8 @@ CASES: list[Case] = [
          {"reviews.csv": rows(labels=[f"u{n}" for n in range(24)])}),
     Case("measurements as labels", "error",
          "The labels are 24 different numbers such as 0.000, 0.125, 0.250: predicting a number is regression, "
-         "not classify; choose another label column, or group the numbers into classes (reviews.csv, row 2).",
+         "not classify; say --task regress, choose another label column, or group the numbers into classes "
+         "(reviews.csv, row 2).",
          {"reviews.csv": rows(labels=[f"{n / 8:.3f}" for n in range(24)])}),
     Case("NaN among measurements", "refused",
          'reviews.csv, row 2, column "label": the label is empty',

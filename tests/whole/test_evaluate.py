@@ -158,6 +158,7 @@ def test_a_model_that_cannot_be_scored(folders, encoder):
         bertsmith.evaluate(encoder, reviews())
     for given, sentence in (
         ({"x": "y"}, "has an id that the predictions know"),
+        ([("q00", "Ann")], "predictions must be a file or a dict, id to text, not list"),
         ({"q00": 5}, "predictions must hold a text for each question's id, but holds none for 'q00'"),
         ("nowhere.json", "nowhere.json cannot be read"),
     ):

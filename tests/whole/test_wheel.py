@@ -51,8 +51,8 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert "bertsmith/py.typed" in names and "bertsmith/cli/app.py" in names
     assert {name.split("/")[0] for name in names} == {"bertsmith", f"{'-'.join(wheel.stem.split('-')[:2])}.dist-info"}
     assert not [name for name in names if "test" in name or "__pycache__" in name]
-    sources = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src/bertsmith").rglob("*.py")}
-    assert sources <= set(names)
+    files = [path for path in (ROOT / "src/bertsmith").rglob("*") if path.is_file() and path.suffix != ".pyc"]
+    assert {path.relative_to(ROOT / "src").as_posix() for path in files} <= set(names)  # report.css, too
 
 
 def test_the_installed_package_is_the_one_imported(run):

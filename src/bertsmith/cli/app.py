@@ -6,6 +6,7 @@ import typer
 
 from bertsmith.cli.answer import answer
 from bertsmith.cli.check import check
+from bertsmith.cli.choose import choose
 from bertsmith.cli.classify import classify
 from bertsmith.cli.embed import embed
 from bertsmith.cli.evaluate import evaluate
@@ -16,6 +17,7 @@ from bertsmith.cli.follows import follows
 from bertsmith.cli.info import info
 from bertsmith.cli.models import models
 from bertsmith.cli.options import spread
+from bertsmith.cli.score import score
 from bertsmith.cli.tag import tag
 from bertsmith.cli.tokenize import tokenize
 
@@ -59,6 +61,6 @@ def bertsmith(
 
 
 # In the order in which a person meets them.
-VERBS = (check, finetune, evaluate, classify, tag, answer, fill, follows, embed, tokenize, info, models)
+VERBS = (check, finetune, evaluate, classify, score, tag, answer, choose, fill, follows, embed, tokenize, info, models)
 for verb in VERBS:
     app.command(cls=PanelCommand)(spread(verb))

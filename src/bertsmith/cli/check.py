@@ -4,15 +4,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bertsmith.choices import TaskChoices
 from bertsmith.cli.flags import ColumnFlags, Flags
 from bertsmith.cli.options import Format, Json
 from bertsmith.cli.output import wants_json, write_json
+from bertsmith.training.choices import TaskChoices
 
 if TYPE_CHECKING:
     from bertsmith.data.findings import Diagnosis
 
-Kind = Literal["classify", "tag", "span"]
+Kind = Literal["classify", "tag", "span", "regress", "choose"]
 
 
 def check(

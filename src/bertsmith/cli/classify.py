@@ -1,14 +1,14 @@
 """`bertsmith classify`: which class a text or a pair of texts is of."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 
-from bertsmith.cli.inputs import Input, ask, decode_option, read_texts_or_pairs
+from bertsmith.cli.inputs import Input, ask, decode, decode_option, read_texts_or_pairs
 from bertsmith.cli.jobs import asks_file, open_cuts, read_file
-from bertsmith.cli.options import File, Format, ModelOptions, OwnCut
-from bertsmith.cli.output import wants_json, write_json, write_table
+from bertsmith.cli.options import CutPolicy, File, Format, ModelOptions, OwnCut
+from bertsmith.cli.output import Cuts, wants_json, write_json, write_table
 
 
 def classify(
@@ -27,6 +27,16 @@ def classify(
     file: File = None,
     text: Annotated[str | None, typer.Option(metavar="COLUMN", help="With --in: the column of the text.")] = None,
     format: Format = None,
+    labels: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,…", help="Classes it never learnt; the model must be one of inference (NLI)."),
+    ] = None,
+    hypothesis: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="With --labels: what a label claims, {} in its place.")
+    ] = None,
+    several: Annotated[
+        bool, typer.Option("--several", help="With --labels: judge each on its own, not one of them all.")
+    ] = False,
     top_k: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="So many labels; else all classes, or the labels that count.")
     ] = None,
@@ -41,17 +51,21 @@ def classify(
     Examples:
       bertsmith classify "A wonderful film." "Two hours of my life, gone." --model my-classifier
       bertsmith classify --in reviews.csv --model my-classifier
+      bertsmith classify "The match was a draw." --labels sport,politics --model my-nli-model
     """
+    zero = read_labels(labels, hypothesis, several)
+    if zero and pair is not None:
+        raise typer.BadParameter("--labels are judged for a text, not for a pair; leave --pair out.")
     chunks = read_asked(texts, file, pair, text, format)
     as_json = wants_json(options.as_json)
     model = options.load()
     model.need("classify", "classify texts")
-    cuts = open_cuts(model, "classify", truncate)
+    cuts = Cuts(truncate or "head", choices=get_args(CutPolicy)) if zero else open_cuts(model, "classify", truncate)
 
     def question(chunk: list[Input]) -> Sequence[Any]:
         pairs = [given.pair for given in chunk if given.pair is not None]
         found: Sequence[Any] = model.classify(
-            [given.text for given in chunk], pairs or None, top_k=top_k, truncate=truncate
+            [given.text for given in chunk], pairs or None, top_k=top_k, truncate=truncate, **zero
         )
         return found
 
@@ -64,6 +78,17 @@ def classify(
             title = given.text if given.pair is None else f"{given.text}  |  {given.pair}"
             write_table(title, result.answers or [{"label": "no label reaches its threshold"}])
     cuts.report()
+
+
+def read_labels(labels: str | None, hypothesis: str | None, several: bool) -> dict[str, Any]:
+    """What is asked about labels that were never learnt; nothing where none were named."""
+    if labels is None:
+        if hypothesis is not None or several:
+            raise typer.BadParameter("--hypothesis and --several say how --labels are judged; give those too.")
+        return {}
+    named = decode(labels, "--labels").split(",")
+    claim = {} if hypothesis is None else {"hypothesis": decode(hypothesis, "--hypothesis")}
+    return {"labels": named, "several": several, **claim}
 
 
 def read_asked(

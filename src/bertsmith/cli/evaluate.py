@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from bertsmith.choices import TaskChoices
 from bertsmith.cli.flags import ColumnFlags, Flags
 from bertsmith.cli.options import Format, ModelOptions, look_here
 from bertsmith.cli.output import Cuts, Rows, drop_nan, wants_json, write_json, write_note, write_table
+from bertsmith.training.choices import TaskChoices
 
 CHOSEN = (
     "several", "separator", "label_names", "positive", "truncate", "length", "overlap", "question_length",

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from bertsmith.choices import COLUMNS, TaskChoices, read_toml, sort_choices, suggest
 from bertsmith.cli.flags import ColumnFlags, Flags, combine
 from bertsmith.cli.options import Device, Format, look_here
 from bertsmith.cli.output import drop_nan, wants_json, write_json, write_note
 from bertsmith.errors import BertsmithError
+from bertsmith.training.choices import COLUMNS, TaskChoices, read_toml, sort_choices, suggest
 from bertsmith.training.settings import Training
 
 # What a file of settings may hold beside the settings themselves.
@@ -22,6 +22,8 @@ USES = {
     "classify": 'classify "A text."',
     "tag": 'tag "A text."',
     "span": 'answer "A question?" --context "A text."',
+    "regress": 'score "A text."',
+    "choose": 'choose "A question?" "One choice" "Another"',
 }
 
 
@@ -41,7 +43,9 @@ def finetune(
     out: Annotated[str | None, typer.Option(metavar="DIR", help="The folder for the model and its report.")] = None,
     task: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="classify, tag, span or module:Class; else guessed from the data."),
+        typer.Option(
+            metavar="NAME", help="classify, tag, span, regress, choose or module:Class; else guessed from the data."
+        ),
     ] = None,
     model: Annotated[
         str | None,
@@ -112,8 +116,11 @@ def read_settings(path: Path) -> dict[str, Any]:
 def carry_out(asked: dict[str, Any], modes: Mapping[str, Any], say: Callable[[str], None]) -> dict[str, Any] | None:
     """Reads the data, says what it takes it for, and trains; None after a dry run."""
     import bertsmith
-    from bertsmith.checking import choose_kind, find_roles, read_sides
+    from bertsmith.checking import choose_kind
+    from bertsmith.data.columns import find_roles
     from bertsmith.data.findings import counted
+    from bertsmith.data.reading import read_sides
+    from bertsmith.models.files import take_folder
     from bertsmith.tasks.catalog import find_task
     from bertsmith.training.watching import Events, ProgressBar
 
@@ -126,12 +133,12 @@ def carry_out(asked: dict[str, Any], modes: Mapping[str, Any], say: Callable[[st
         say(f"The data looks made for {task}, so that is what the model learns (--task NAME chooses another).")
     look_here(task)
     kind = find_task(task)
-    found = find_roles([train, *others], kind, columns)
+    found = find_roles([train, *others], kind.roles, columns, kind.required)
     for table, roles in zip((train, *others), found, strict=True):
         taken = ", ".join(f'{role} from column "{column}"' for role, column in roles.items())
         say(f"{table.name}: {counted(len(table.records), 'example')}; {taken}.")
     dev = others[0] if others else None
-    with ProgressBar(say) as bar, Events(Path(asked["out"])) as events:
+    with ProgressBar(say) as bar, Events(take_folder(asked["out"])) as events:
         run = bertsmith.finetune(task, train, dev, watchers=[bar, events], say=say, **modes, **asked)
     if run is None:
         say("This was a dry run: nothing was trained and nothing written.")

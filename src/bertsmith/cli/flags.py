@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from bertsmith.choices import COLUMNS as ROLES
 from bertsmith.cli import sentences
+from bertsmith.training.choices import COLUMNS as ROLES
 
 METAVARS = {int: "N", float: "X", str: "TEXT"}
 

@@ -16,7 +16,7 @@ from bertsmith.cli.output import Cuts
 if TYPE_CHECKING:
     from bertsmith.model import Model
 
-GOLD = ("label", "tags", "answers")  # what a question does not need
+GOLD = ("label", "tags", "answers", "answer")  # what a question does not need
 
 
 def asks_file(texts: Sequence[str] | None, file: str | None, *columns: str | None) -> bool:

@@ -15,7 +15,7 @@ SETTINGS = {
     "answer_length": "span: most tokens of an answer; else 30.",
     "calibrate": "classify: fit a temperature on the development set, so that scores are honest.",
     "dev_share": "The share of the training examples set apart, where no development set is given.",
-    "epochs": "How many times all examples are seen.",
+    "epochs": "How many times all examples are seen; else 3, more often where they are few.",
     "max_steps": "Stop after so many steps, and the schedule with them.",
     "batch": "Examples in an optimizer step, however many devices and passes it takes.",
     "batch_tokens": "Most tokens in one pass; else what the device likes.",
@@ -56,5 +56,8 @@ COLUMNS = {
     "question": "the question",
     "context": "the text to answer from",
     "answers": "the answers",
+    "prompt": "what the choices are for",
+    "choices": "the choices",
+    "answer": "the right choice",
     "id": "what a question is known by",
 }

@@ -4,6 +4,7 @@ import ast
 import json
 from typing import Any
 
+from bertsmith.data import findings
 from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
 
@@ -25,8 +26,7 @@ def describe(value: Any) -> str:
 
 
 def shorten(value: Any, limit: int = 40) -> str:
-    shown = value if isinstance(value, str) else repr(value)
-    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+    return findings.shorten(value if isinstance(value, str) else repr(value), limit)
 
 
 def text_cell(table: Table, index: int, column: str) -> str:

@@ -46,6 +46,12 @@ NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
     "start": (("answer_start",), ("start",)),
     "id": (("id",), ("qid", "question_id", "guid", "idx")),
     "impossible": (("is_impossible",), ("impossible",)),
+    "prompt": (
+        ("prompt", "startphrase"), ("question_stem", "stem"), ("question", "query"), ("sent1",),
+        ("context", "premise", "sentence", "text"),
+    ),
+    "choices": (("choices",), ("options", "endings")),
+    "answer": (("answer", "answerkey", "answer_key", "correct_answer", "gold_ending"), ("label", "gold", "target")),
 }  # fmt: skip
 PAIRS = (
     ("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2"), ("question", "sentence"),
@@ -97,6 +103,17 @@ def find_columns(
     for role in (role for role in roles if role in (REQUIRED if required is None else required)):
         if role not in found and not (role == "words" and "text" in found):
             raise _missing(table, role)
+    return found
+
+
+def find_roles(
+    tables: Sequence[Table], roles: Sequence[str], chosen: Mapping[str, str], required: Sequence[str]
+) -> list[Columns]:
+    """The columns of each table; what is the label in the first is the label in the others."""
+    found: list[Columns] = []
+    for table in tables:
+        same = {role: column for role, column in (found[0] if found else {}).items() if column in table.columns}
+        found.append(find_columns(table, roles, {**same, **chosen}, required=required))
     return found
 
 

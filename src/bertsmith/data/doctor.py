@@ -7,18 +7,24 @@ findings, the errors first; `diagnose(…).stop()` refuses what would waste the 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+from bertsmith.data.columns import Columns
+from bertsmith.data.doctor_choices import examine_choices
 from bertsmith.data.doctor_lengths import measure_lengths, report_lengths
+from bertsmith.data.doctor_numbers import examine_numbers
 from bertsmith.data.doctor_spans import examine_spans
 from bertsmith.data.doctor_tags import examine_tags
 from bertsmith.data.doctor_texts import examine_texts
-from bertsmith.data.findings import Diagnosis
+from bertsmith.data.findings import Diagnosis, Finding
+from bertsmith.data.table import Table
 
-Kind = Literal["classify", "tag", "span"]
+Kind = Literal["classify", "tag", "span", "regress", "choose"]
 Lengths = Callable[[Sequence[Any]], Sequence[int]]
 NOUNS = {
     "classify": ("text", "texts"),
     "tag": ("sentence", "sentences"),
     "span": ("question with its text", "questions with their texts"),
+    "regress": ("text", "texts"),
+    "choose": ("prompt with a choice", "prompts with a choice"),
 }
 FEWEST = 20  # examples in train: a model learns nothing from fewer that a rule would not do
 
@@ -46,6 +52,10 @@ def diagnose(
         examine_texts(diagnosis, train, dev, several)
     elif kind == "tag":
         examine_tags(diagnosis, train, dev)
+    elif kind == "regress":
+        examine_numbers(diagnosis, train, dev)
+    elif kind == "choose":
+        examine_choices(diagnosis, train, dev)
     else:
         examine_spans(diagnosis, train, dev)
     for side, examples in (("train", train), ("dev", dev or ())):
@@ -79,3 +89,12 @@ def count_words(examples: Sequence[Any]) -> list[int]:
         else:
             counts.append(len(example.text.split()) + len((example.pair or "").split()))
     return counts
+
+
+def add_sources(diagnosis: Diagnosis, tables: Sequence[Table], found: Sequence[Columns]) -> None:
+    """Adds to the facts where the data came from and which column had which role."""
+    for side, table, columns in zip(("train", "dev"), tables, found, strict=False):
+        own = {"name": table.name, "format": table.kind, "columns": list(table.columns), "roles": dict(columns)}
+        diagnosis.facts[side] = {**own, **diagnosis.facts[side]}
+    for sentence in dict.fromkeys(note for columns in found for note in columns.notes):
+        diagnosis.findings.append(Finding("note", f"{sentence[:1].upper()}{sentence[1:]}."))

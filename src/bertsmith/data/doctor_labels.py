@@ -54,7 +54,7 @@ def report_nature(diagnosis: Diagnosis, labels: Labels) -> bool:
         diagnosis.add(
             "error",
             f"the labels are {len(counts):,} different numbers such as {some}: predicting a number is regression, not "
-            f"classify; choose another label column, or group the numbers into classes",
+            f"classify; say --task regress, choose another label column, or group the numbers into classes",
             labels.examples[:1],
         )
         return True

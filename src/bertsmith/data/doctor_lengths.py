@@ -8,8 +8,11 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any
 
+from bertsmith.data.examples import SpanExample
 from bertsmith.data.findings import Diagnosis, Placed, counted, share
+from bertsmith.text.tokenizer import Tokenizer
 
+CHUNK = 4096  # texts tokenized at once, so that memory stays bounded
 EDGES = (8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)  # upper ends of the histogram's bars
 FAR_TOO_LONG = 20  # times the limit: a whole book among reviews, or a file whose sentences were never separated
 MOSTLY = 0.5  # this share of examples cut: the limit, not the data, is what should change
@@ -72,3 +75,23 @@ def report_lengths(
         f"the longest has {lengths[longest]:,}",
         [examples[longest]],
     )
+
+
+def count_tokens(tokenizer: Tokenizer, examples: Sequence[Any]) -> list[int]:
+    """How long each example's row would be, were it not cut; special tokens count."""
+    rows = [_texts(example) for example in examples]
+    distinct = list(dict.fromkeys(text for row in rows for text in row))  # a context has many questions
+    pieces: dict[str, int] = {}
+    for start in range(0, len(distinct), CHUNK):
+        some = distinct[start : start + CHUNK]
+        pieces |= zip(some, map(len, tokenizer.encode_many(some, specials=False)), strict=True)
+    specials = [0, tokenizer.template.specials(False), tokenizer.template.specials(True)]
+    return [specials[len(row)] + sum(pieces[text] for text in row) for row in rows]
+
+
+def _texts(example: Any) -> tuple[str, ...]:
+    """What a row is made of."""
+    if isinstance(example, SpanExample):
+        return example.question, example.context
+    pair = getattr(example, "pair", None)
+    return (example.text,) if pair is None else (example.text, pair)

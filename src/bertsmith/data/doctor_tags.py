@@ -1,20 +1,18 @@
 """The doctor for words with tags: which scheme the tags follow, where they break it, what they tag.
 
-In: TagExamples of train and dev. Out: facts and findings. The schemes: iob1 (B- only between neighbours of one type),
-iob2 (B- begins every chunk), io (no B- at all), iobes, bilou and bmes (the end and the single word are marked too),
-bare (a name or O), plain (a name a word).
+In: TagExamples of train and dev. Out: facts and findings. The schemes are those of schemes.py.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from bertsmith.data.doctor_labels import Labels, balance_facts, report_balance, report_strays, report_typos
 from bertsmith.data.doctor_shared import report_empty, report_overlap, report_repeats, report_signs, report_unknown
 from bertsmith.data.examples import TagExample
 from bertsmith.data.findings import Diagnosis, counted, quoted, share
+from bertsmith.data.schemes import OUTSIDE, find_odd, find_openings, find_scheme, split_tag
 
-PREFIXED = re.compile(r"([BIESLUM])-(.+)", re.DOTALL)
 UNMARKED = ("plain", "bare")
 UNSEEN = 0.01  # of dev's tags: real corpora hold a few types that their train part lacks
 LONG_WORD = 100  # characters
@@ -24,7 +22,7 @@ ONE_SENTENCE = 1000  # words in the only sentence of a file: its blank lines are
 def examine_tags(diagnosis: Diagnosis, train: Sequence[TagExample], dev: Sequence[TagExample] | None) -> None:
     """All findings on words and tags, and the facts of both sides."""
     sides = {"train": train} if dev is None else {"train": train, "dev": dev}
-    scheme = guess_scheme([e.tags for e in train if e.tags])
+    scheme = find_scheme([e.tags for e in train if e.tags], strict=False)
     types = {}
     for side, examples in sides.items():
         report_empty(diagnosis, examples, [e.text for e in examples], side, "sentence")
@@ -33,7 +31,7 @@ def examine_tags(diagnosis: Diagnosis, train: Sequence[TagExample], dev: Sequenc
         report_unknown(diagnosis, [e for e in examples if e.tags is None], side, "tags")
         _report_words(diagnosis, examples)
         types[side] = Labels.count(known, [_types(e.tags or (), scheme) for e in known])
-        bare = sum(not any(tag != "O" for tag in e.tags or ()) for e in known)
+        bare = sum(not any(tag != OUTSIDE for tag in e.tags or ()) for e in known)
         words = sum(len(e.spans) for e in examples)
         diagnosis.facts[side] |= {"words": words, "untagged_sentences": bare, **balance_facts(types[side])}
     diagnosis.facts["scheme"] = scheme
@@ -50,48 +48,9 @@ def _key(example: TagExample) -> tuple[str, ...]:
     return tuple(example.words)
 
 
-def split_tag(tag: str) -> tuple[str, str]:
-    """("B", "PER") of B-PER; ("O", "") of O; ("", tag) of any other."""
-    match = PREFIXED.fullmatch(tag)
-    if match:
-        return match[1], match[2]
-    return ("O", "") if tag == "O" else ("", tag)
-
-
 def _types(tags: Sequence[str], scheme: str) -> list[str]:
     """What a sentence's tags name: the type of each chunk's words, O left out; every tag where tags are plain."""
-    return list(tags) if scheme in UNMARKED else [split_tag(tag)[1] for tag in tags if tag != "O"]
-
-
-def find_openings(sentences: Sequence[Sequence[str]]) -> Iterator[tuple[int, str]]:
-    """(sentence, kind) of every chunk: "I" begun with I-, "B" with B- where I- would do, "BB" where it must be."""
-    for number, tags in enumerate(sentences):
-        before = ""
-        for tag in tags:
-            prefix, type_ = split_tag(tag)
-            if prefix == "B":
-                yield number, "BB" if before == type_ else "B"
-            elif prefix == "I" and before != type_:
-                yield number, "I"
-            before = type_ if prefix in ("B", "I") else ""
-
-
-def guess_scheme(sentences: Sequence[Sequence[str]]) -> str:
-    """The name of the scheme, by the prefixes that occur and by how chunks begin."""
-    counts = Counter(tag for tags in sentences for tag in tags)
-    prefixes: Counter[str] = Counter()
-    for tag, count in counts.items():
-        prefixes[split_tag(tag)[0]] += count
-    marked = sum(prefixes[prefix] for prefix in "BIESLUM")
-    if marked <= prefixes[""]:
-        return "bare" if prefixes["O"] else "plain"
-    for scheme, telling in (("bmes", "M"), ("bilou", "LU"), ("iobes", "ES")):
-        if any(prefixes[letter] for letter in telling):
-            return scheme
-    if not prefixes["B"]:
-        return "io"
-    openings = Counter(kind for _, kind in find_openings(sentences))
-    return "iob1" if openings["I"] > openings["B"] else "iob2"
+    return list(tags) if scheme in UNMARKED else [split_tag(tag)[1] or tag for tag in tags if tag != OUTSIDE]
 
 
 def _report_scheme(diagnosis: Diagnosis, examples: Sequence[TagExample], scheme: str) -> None:
@@ -113,17 +72,19 @@ def _report_scheme(diagnosis: Diagnosis, examples: Sequence[TagExample], scheme:
             diagnosis.add("warning", f"tags such as {quoted(joined[:1])} are taken as names; to mark chunks write "
                           f'"{joined[0].replace("_", "-", 1)}"', examples[:1])  # fmt: skip
         return
-    bare = sorted(tag for tag in known if not split_tag(tag)[0])
-    if bare:
-        zero = ": the letter O may be meant" if {"0", "o"} & set(bare) else ": is a B- or I- missing?"
-        rows = [e for e in examples if not set(bare).isdisjoint(e.tags or ())]
-        diagnosis.add("error", f"the tags look like {scheme}, but {quoted(bare)} "
-                      f"{'has' if len(bare) == 1 else 'have'} no prefix{zero}", rows)  # fmt: skip
+    odd = find_odd(known, scheme)
+    if odd:
+        bare = [tag for tag in odd if split_tag(tag)[0] == OUTSIDE]
+        what = f"{'has' if len(odd) == 1 else 'have'} no prefix" if bare == odd else "cannot be in it"
+        hint = ": is a B- or I- missing?" if bare == odd else ""
+        hint = ": the letter O may be meant" if {"0", "o"} & set(bare) else hint
+        rows = [e for e in examples if not set(odd).isdisjoint(e.tags or ())]
+        diagnosis.add("error", f"the tags look like {scheme}, but {quoted(odd)} {what}{hint}", rows)
 
 
 def _report_types(diagnosis: Diagnosis, train: Labels, dev: Labels | None, scheme: str) -> None:
     noun = "tag" if scheme in UNMARKED else "type"
-    if not train.counts or set(train.counts) == {"O"}:
+    if not train.counts or set(train.counts) == {OUTSIDE}:
         diagnosis.add("error", "every word has the tag O: there is nothing to learn; is this the right column?",
                       train.examples[:1])  # fmt: skip
         return

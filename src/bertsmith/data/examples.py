@@ -1,4 +1,4 @@
-"""What people label: a text with its classes, words with their tags, a question with its answers.
+"""What people label: a text with classes or a number, words with tags, a question with answers, choices for a prompt.
 
 Gold is None where it is unknown (a request, an unlabelled test file). `where` names file and row for messages.
 """
@@ -35,3 +35,28 @@ class SpanExample:
     answers: tuple[tuple[str, int], ...] | None = None  # (text, first character in the context); (): no answer there
     id: str = ""
     where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberExample:
+    text: str
+    pair: str | None = None
+    number: float | None = None
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceExample:
+    prompt: str
+    choices: tuple[str, ...]
+    right: int | None = None  # the number of the right choice, from 0
+    where: str = ""
+
+    @property
+    def text(self) -> str:
+        return self.prompt
+
+    @property
+    def pair(self) -> str:
+        """The longest choice: with the prompt, the row by which a length is judged."""
+        return max(self.choices, key=len)

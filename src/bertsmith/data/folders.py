@@ -86,7 +86,10 @@ def read_slots(folder: Path, name: str) -> Table:
 
 
 def _read_lines(path: Path) -> list[str]:
-    return [line for _, line in bare_lines(decode(path.read_bytes(), str(path)))]
+    try:
+        return [line for _, line in bare_lines(decode(path.read_bytes(), str(path)))]
+    except OSError as error:
+        raise BertsmithError(f"{path} cannot be read: {error.strerror}.") from None
 
 
 def _entries(folder: Path) -> list[Path]:

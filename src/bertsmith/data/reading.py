@@ -15,7 +15,7 @@ from bertsmith.data.columns import KNOWN, normalize
 from bertsmith.data.conll import looks_like_conll, read_conll
 from bertsmith.data.decoding import bare_lines, decode
 from bertsmith.data.delimited import guess_delimiter, read_delimited
-from bertsmith.data.folders import is_slots, list_folder, read_slots, require_split
+from bertsmith.data.folders import find_split, is_slots, list_folder, read_slots, require_split
 from bertsmith.data.jsonlines import read_json
 from bertsmith.data.records import gather, read_frame
 from bertsmith.data.table import Table
@@ -50,10 +50,21 @@ def read_table(source: Any, *, name: str = "", format: str | None = None, header
     return gather(source, name)
 
 
-def read_split(folder: str | Path, split: str) -> Table:
-    """The table of "train", "dev" or "test" in a folder that holds them under their usual names."""
-    path = require_split(folder, split)
-    return read_table(path)
+def holds_splits(source: Any) -> bool:
+    """Whether it is a folder with a file a split, not a file or the data itself."""
+    is_path = isinstance(source, str | Path) and str(source) != "-"
+    return is_path and Path(source).is_dir() and not is_slots(Path(source))
+
+
+def read_sides(data: Any, dev: Any, format: str | None) -> list[Table]:
+    """The tables of train and, if there is one, dev; a folder has both under their usual names."""
+    if holds_splits(data):
+        data, dev = require_split(data, "train"), find_split(data, "dev") if dev is None else dev
+    given = {"train": data} if dev is None else {"train": data, "dev": dev}
+    return [
+        read_table(source, name="" if isinstance(source, str | Path) else side, format=format)
+        for side, source in given.items()
+    ]
 
 
 def _read_path(path: Path, name: str, format: str | None, header: bool | None) -> Table:
@@ -69,8 +80,8 @@ def _read_bytes(path: Path, name: str) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:
         raise BertsmithError(f"{name} does not exist{_suggest(path)}.") from None
-    except OSError as error:
-        raise BertsmithError(f"{name} cannot be read: {error.strerror}.") from None
+    except (OSError, ValueError) as error:  # a zero byte in the name is the latter
+        raise BertsmithError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
 
 
 def _parse(raw: bytes, name: str, format: str | None, header: bool | None) -> Table:

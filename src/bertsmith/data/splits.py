@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Generic, TypeVar
 
-from bertsmith.data.examples import SpanExample, TagExample, TextExample
+from bertsmith.data.examples import ChoiceExample, NumberExample, SpanExample, TagExample, TextExample
 from bertsmith.errors import BertsmithError
 
-Example = TypeVar("Example", TextExample, TagExample, SpanExample)
+Example = TypeVar("Example", TextExample, TagExample, SpanExample, NumberExample, ChoiceExample)
 FEW = 20
 
 
@@ -68,7 +68,7 @@ def _group(examples: Sequence[Example], by_question: bool = False) -> dict[str, 
         if isinstance(example, SpanExample):
             parts = [example.context, example.question] if by_question else [example.context]
         else:
-            parts = [example.text, (example.pair or "") if isinstance(example, TextExample) else ""]
+            parts = [example.text, (example.pair or "") if isinstance(example, TextExample | NumberExample) else ""]
         groups["\0".join(" ".join(part.casefold().split()) for part in parts)].append(i)
     return dict(groups)
 
@@ -83,7 +83,7 @@ def _stratify(examples: Sequence[Example], groups: dict[str, list[int]]) -> list
     return [strata[label] for label in sorted(strata)]
 
 
-def _labels(example: TextExample | TagExample | SpanExample) -> tuple[str, ...]:
+def _labels(example: TextExample | TagExample | SpanExample | NumberExample | ChoiceExample) -> tuple[str, ...]:
     return example.labels or () if isinstance(example, TextExample) else ()
 
 

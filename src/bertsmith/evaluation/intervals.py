@@ -1,7 +1,8 @@
 """How certain a score is, and whether one model's is really better than another's on the same examples.
 
 An interval is the percentile bootstrap: the score of many samples drawn from the examples with replacement, and between
-which values the middle of them lies (Efron 1979; Efron & Tibshirani 1993, chapter 13). A comparison is the paired
+which values the middle of them lies (Efron 1979; Efron & Tibshirani 1993, chapter 13); Wilson's (1927) where all
+examples are right or all wrong. A comparison is the paired
 approximate randomisation test: how often a difference as large comes out when, for each example, chance decides which
 model's answer is whose (Noreen 1989; recommended for NLP by Dror et al. 2018); its interval is the paired bootstrap's.
 
@@ -10,6 +11,7 @@ In: `Measure`s. Out: numbers, the same for the same seed.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
@@ -32,7 +34,21 @@ def interval(measure: Measure, *, level: float = 0.95, samples: int = 2000, seed
     _check(measure)
     kinds, kind_of = _group(measure.counts)
     values = [measure.value(weights @ kinds) for weights in _draw(kind_of, len(kinds), samples, seed)]
-    return _middle(np.concatenate(values), level)
+    low, high = _middle(np.concatenate(values), level)
+    return (low, high) if low < high or not _is_share(measure) else _widen(low, len(measure.counts), level)
+
+
+def _is_share(measure: Measure) -> bool:
+    """Whether it says how many of the examples are right."""
+    counts = measure.counts
+    return counts.shape[1] == 2 and bool((counts[:, 1] == 1).all() and np.isin(counts[:, 0], (0, 1)).all())
+
+
+def _widen(value: float, examples: int, level: float) -> tuple[float, float]:
+    """Where all examples are right, or all wrong, samples of them show no spread: Wilson's interval does."""
+    far = NormalDist().inv_cdf((1 + level) / 2) ** 2
+    slack = far / (examples + far)
+    return (1 - slack, 1.0) if value else (0.0, slack)
 
 
 def compare(a: Measure, b: Measure, *, samples: int = 10000, level: float = 0.95, seed: int = 0) -> Comparison:

@@ -23,6 +23,7 @@ from bertsmith.errors import BertsmithError
 
 WEIGHTS = "model.safetensors"
 PICKLED = "pytorch_model.bin"
+TASK_FILE = "bertsmith.json"  # what a fine-tuning knew of its task
 # Left in a folder that another model is saved to, these would change how the new one is read.
 MISLEADING = ("modules.json", "added_tokens.json")
 

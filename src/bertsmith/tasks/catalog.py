@@ -10,12 +10,14 @@ HOMES = {
     "classify": "bertsmith.tasks.classify:Classify",
     "tag": "bertsmith.tasks.tag:Tag",
     "span": "bertsmith.tasks.span:Span",
+    "regress": "bertsmith.tasks.regress:Regress",
+    "choose": "bertsmith.tasks.choose:Choose",
 }
 
 
 def find_task(name: str) -> type[TrainedTask[Any, Any]]:
-    module, colon, leaf = HOMES.get(name, name).partition(":")
-    if not colon:
+    module, _, leaf = HOMES.get(name, name).partition(":") if isinstance(name, str) else ("", "", "")
+    if not leaf or not all(part.isidentifier() for part in module.split(".")):
         raise BertsmithError(
             f"task={name!r} is not a choice; use one of {', '.join(HOMES)}, or module:Class for your own."
         )

@@ -12,7 +12,7 @@ import numpy as np
 
 from bertsmith.data.examples import TextExample
 from bertsmith.errors import BertsmithError
-from bertsmith.tasks.measures import Array, count_labels, share, thirds
+from bertsmith.tasks.measures import Array, count_labels, tabulate
 from bertsmith.tasks.result import Result
 
 _YES = ("1", "yes", "y", "true", "t", "positive", "pos", "spam", "label_1")
@@ -109,11 +109,6 @@ def confusion(answers: Sequence[Result], examples: Sequence[TextExample], labels
 def label_table(
     answers: Sequence[Result], examples: Sequence[TextExample], labels: Sequence[str], several: bool = False
 ) -> list[dict[str, Any]]:
-    """A row a label: `label, precision, recall, f1`, `support` (how often it is gold) and `given` (how often found)."""
+    """A row a label, as in `tabulate`."""
     counts = count_labels(gold_matrix(examples, labels), found_matrix(answers, labels, several))
-    right, found, gold = thirds(counts.sum(axis=0))
-    columns = [share(right, found), share(right, gold), share(2 * right, found + gold)]
-    return [
-        {"label": label, "precision": float(p), "recall": float(r), "f1": float(f), "support": int(g), "given": int(n)}
-        for label, p, r, f, g, n in zip(labels, *columns, gold, found, strict=True)
-    ]
+    return tabulate(labels, counts.sum(axis=0))

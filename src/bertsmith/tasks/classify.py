@@ -22,9 +22,9 @@ from bertsmith.tasks.losses import Criterion, diverge
 from bertsmith.tasks.measures import Array, Measure
 from bertsmith.tasks.result import Result, check_finite
 from bertsmith.tasks.task import Row
+from bertsmith.tasks.text_rows import lay_out
 from bertsmith.tasks.texts import take_count
 from bertsmith.tasks.trained import Settings, TrainedTask
-from bertsmith.text.encoding import Encoding
 from bertsmith.text.tokenizer import Tokenizer
 
 
@@ -33,7 +33,7 @@ class Classify(TrainedTask[TextExample, Result]):
 
     name = "classify"
     head = "classify"
-    metric: ClassVar[str] = "accuracy"
+    metric = "accuracy"
     roles: ClassVar[tuple[str, ...]] = ("text", "pair", "label")
     required: ClassVar[tuple[str, ...]] = ("text", "label")
 
@@ -44,10 +44,9 @@ class Classify(TrainedTask[TextExample, Result]):
         super().__init__(tokenizer, limit, truncate, settings)
         self.top_k = None if top_k is None else take_count("top_k", top_k)
         self.several = bool(settings["several"])
-        self.length = min(settings.get("length") or limit, limit)
         self.problem = f"{'multi' if self.several else 'single'}_label_classification"
         if self.several:
-            self.metric = "micro_f1"  # type: ignore[misc]
+            self.metric = "micro_f1"
 
     @classmethod
     def examples(
@@ -81,20 +80,8 @@ class Classify(TrainedTask[TextExample, Result]):
         return settings | ({"thresholds": [0.0]} if lone else {})
 
     def rows(self, examples: Sequence[TextExample]) -> list[list[Row]]:
-        """One row an example; with truncate="windows" a long one becomes several that share a quarter of their text.
-
-        Of a pair the first text stands whole in each window and the second one slides. Each has the example's gold.
-        """
         golds = [self._gold(example) for example in examples]
-        cut = None if self.truncate in ("error", "windows") else self.length
-        encodings = [[encoding] for encoding in self._encode(examples, cut, self.truncate if cut else "head")]
-        for i, (encoding,) in enumerate(encodings):
-            if len(encoding.ids) > self.length:
-                encodings[i] = self._part(examples[i], len(encoding.ids))
-        return [
-            [Row(e.ids, e.segments, dropped=e.dropped, gold=gold) for e in windows]
-            for windows, gold in zip(encodings, golds, strict=True)
-        ]
+        return lay_out(self.tokenizer, examples, golds, self.length, self.truncate)
 
     def loss(self, scores: Tensor, gold: Tensor, batch: Batch, criterion: Criterion) -> Tensor:
         return criterion.several(scores, gold) if self.several else criterion.choose(scores, gold)
@@ -181,26 +168,3 @@ class Classify(TrainedTask[TextExample, Result]):
             found = f"{example.where or 'An example'} has {len(example.labels)} labels"
             raise BertsmithError(f"{found}, but this model gives one a text; correct it, or train with several labels.")
         return label_number(example.labels[0], self.settings["labels"], example.where)
-
-    def _encode(self, examples: Sequence[TextExample], length: int | None, truncate: str) -> list[Encoding]:
-        texts, pairs = [e.text for e in examples], [e.pair for e in examples if e.pair is not None]
-        if len(pairs) in (0, len(texts)):  # all in one parallel call
-            return self.tokenizer.encode_many(texts, pairs or None, length=length, truncate=truncate)
-        return [self.tokenizer.encode(e.text, e.pair, length=length, truncate=truncate) for e in examples]
-
-    def _part(self, example: TextExample, tokens: int) -> list[Encoding]:
-        """The windows of an example that is too long, or the error that it is."""
-        where = f"{example.where}: " if example.where else ""
-        if self.truncate == "error":
-            raise BertsmithError(
-                f"{where}the input has {tokens:,} tokens but at most {self.length:,} fit; choose truncate='head', "
-                f"'tail', 'head+tail' or 'windows', or a shorter input."
-            )
-        first = ("",) if example.pair is None else (example.text, "")
-        room = self.length - len(self.tokenizer.encode(*first).ids)
-        if room < 1:
-            raise BertsmithError(
-                f"{where}special tokens and the first text take {self.length - room:,} of {self.length:,} tokens and "
-                f"leave no room for windows over the second; swap the two, shorten the first, or use another truncate."
-            )
-        return self.tokenizer.windows(example.text, example.pair, length=self.length, overlap=room // 4)

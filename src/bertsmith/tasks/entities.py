@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from bertsmith.data.schemes import convert, find_scheme, read_spans
 from bertsmith.errors import BertsmithError
-from bertsmith.tasks.measures import Array, Measure, macro_f1_present, micro_f1, share, thirds
-from bertsmith.tasks.schemes import convert, find_scheme, read_spans
+from bertsmith.tasks.measures import Array, Measure, macro_f1_present, micro_f1, share, tabulate
 
 Tags = Sequence[Sequence[str]]
 
@@ -57,14 +57,9 @@ def count_right(found: Tags, gold: Tags, scheme: str) -> Array:
 
 
 def type_table(found: Tags, gold: Tags, scheme: str) -> list[dict[str, Any]]:
-    """A row a type: `label, precision, recall, f1`, `support` (how often it is gold) and `given` (how often found)."""
+    """A row a type, as in `tabulate`."""
     kinds, counts = count_entities(found, gold, scheme)
-    right, given, support = thirds(counts.sum(axis=0))
-    columns = [share(right, given), share(right, support), share(2 * right, given + support)]
-    return [
-        {"label": kind, "precision": float(p), "recall": float(r), "f1": float(f), "support": int(s), "given": int(n)}
-        for kind, p, r, f, s, n in zip(kinds, *columns, support, given, strict=True)
-    ]
+    return tabulate(kinds, counts.sum(axis=0))
 
 
 def _scheme_of_gold(gold: Tags, scheme: str) -> str:

@@ -1,6 +1,7 @@
 """How far scores are from the gold: one number an item, with class weights, focal loss and label smoothing.
 
-An item whose gold is negative is filler and costs nothing. Numbers are computed in full precision.
+An item whose gold is filler (negative where gold counts, NaN where it measures) costs nothing. Numbers are computed in
+full precision.
 """
 
 from dataclasses import dataclass, replace
@@ -33,13 +34,19 @@ class Criterion:
     def several(self, scores: Tensor, gold: Tensor) -> Tensor:
         """Any number of several: scores and gold (n, labels), gold 0 or 1 -> (n,), the mean over the labels."""
         scores = scores.float()
-        known = gold.clamp(min=0)
+        known = gold.nan_to_num(0.0)
         wanted = known * (1 - self.smoothing) + 0.5 * self.smoothing
         cost = F.binary_cross_entropy_with_logits(scores, wanted, pos_weight=self.weights, reduction="none")
         if self.focal:
             right = torch.where(known > 0.5, scores.sigmoid(), 1 - scores.sigmoid())
             cost = cost * (1 - right).clamp(min=1e-7) ** self.focal
-        return torch.where(gold[:, 0] >= 0, cost.mean(dim=-1), 0.0)
+        return torch.where(find_known(gold), cost.mean(dim=-1), 0.0)
+
+
+def find_known(gold: Tensor) -> Tensor:
+    """Which items are none of the filler, (n,): whole numbers of 0 and more, or measured ones that are numbers."""
+    first = gold if gold.ndim == 1 else gold[:, 0]
+    return ~first.isnan() if gold.is_floating_point() else first >= 0
 
 
 def diverge(one: Tensor, other: Tensor) -> Tensor:

@@ -5,13 +5,14 @@ resampling examples for an interval or a paired test is one matrix product, what
 here, as in scikit-learn with zero_division=0.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 Array = np.ndarray[Any, Any]
+LOWER_IS_BETTER = frozenset({"ece", "mse", "mae"})
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,16 @@ def thirds(sums: Array) -> tuple[Array, Array, Array]:
     """(…, 3 · labels) -> rightly given, given, gold, each (…, labels)."""
     right, found, gold = np.split(np.asarray(sums, dtype=np.float64), 3, axis=-1)
     return right, found, gold
+
+
+def tabulate(labels: Sequence[str], sums: Array) -> list[dict[str, Any]]:
+    """A row a label: `label, precision, recall, f1`, `support` (how often it is gold) and `given` (how often found)."""
+    right, found, gold = thirds(sums)
+    columns = [share(right, found), share(right, gold), share(2 * right, found + gold)]
+    return [
+        {"label": label, "precision": float(p), "recall": float(r), "f1": float(f), "support": int(g), "given": int(n)}
+        for label, p, r, f, g, n in zip(labels, *columns, gold, found, strict=True)
+    ]
 
 
 def micro_f1(sums: Array) -> Array:

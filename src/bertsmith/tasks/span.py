@@ -41,7 +41,7 @@ class Span(TrainedTask[SpanExample, Result]):
     name = "span"
     head = "span"
     per_token = True
-    metric: ClassVar[str] = "f1"
+    metric = "f1"
     truncation: ClassVar[str] = "windows"
     roles: ClassVar[tuple[str, ...]] = ("question", "context", "answers", "start", "id", "impossible")
     required: ClassVar[tuple[str, ...]] = ("question", "context", "answers")

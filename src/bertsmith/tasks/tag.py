@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from bertsmith.data.examples import TagExample
+from bertsmith.data.schemes import OUTSIDE, SCHEMES, convert, find_scheme, guess_scheme
 from bertsmith.data.table import Table
 from bertsmith.data.tags import tag_examples
 from bertsmith.errors import BertsmithError
@@ -23,10 +24,9 @@ from bertsmith.tasks.alignment import align
 from bertsmith.tasks.entities import measure_tags, type_table
 from bertsmith.tasks.measures import Array, Measure
 from bertsmith.tasks.result import Result, check_finite
-from bertsmith.tasks.schemes import OUTSIDE, SCHEMES, convert, find_scheme, guess_scheme
 from bertsmith.tasks.tag_rows import FILLER, Layout, TagRow
 from bertsmith.tasks.task import Row
-from bertsmith.tasks.trained import MISTAKES, REPORTED, Settings, TrainedTask
+from bertsmith.tasks.trained import MISTAKES, Settings, TrainedTask
 from bertsmith.tasks.viterbi import Grammar, best_path
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -36,7 +36,7 @@ class Tag(TrainedTask[TagExample, Result]):
 
     name = "tag"
     head = "tag"
-    metric: ClassVar[str] = "f1"
+    metric = "f1"
     truncation: ClassVar[str] = "windows"
     roles: ClassVar[tuple[str, ...]] = ("words", "tags", "text", "entities")
     required: ClassVar[tuple[str, ...]] = ("words",)  # or a text with entities
@@ -51,9 +51,9 @@ class Tag(TrainedTask[TagExample, Result]):
         self.scheme: str = settings["scheme"]
         self.label_scheme: str = settings.get("label_scheme") or self.scheme
         self.numbers = {label: number for number, label in enumerate(settings["labels"])}
-        self.layout = Layout(tokenizer, min(settings.get("length") or limit, limit), truncate)
+        self.layout = Layout(tokenizer, self.length, truncate)
         if self.scheme == "plain":
-            self.metric = "accuracy"  # type: ignore[misc]
+            self.metric = "accuracy"
 
     @classmethod
     def examples(
@@ -132,8 +132,7 @@ class Tag(TrainedTask[TagExample, Result]):
             if ours != theirs
         ]
         wrong.sort(key=lambda mistake: -mistake["score"])
-        table = [{name: row[name] for name in REPORTED} for row in type_table(found, gold, self.scheme)]
-        return {"per_label": table, "errors": wrong[:MISTAKES]}
+        return {"per_label": type_table(found, gold, self.scheme), "errors": wrong[:MISTAKES]}
 
     def _gold(self, example: TagExample) -> Array | None:
         """The number of each word's label; a label that training did not have is filler."""

@@ -13,26 +13,31 @@ from torch import Tensor
 
 from bertsmith.data.batch import Batch
 from bertsmith.data.table import Table
+from bertsmith.models.network import Network
 from bertsmith.tasks.losses import Criterion, diverge
 from bertsmith.tasks.measures import Measure
 from bertsmith.tasks.task import Answer, Example, Row, Task
+from bertsmith.tasks.texts import take_count
 from bertsmith.text.tokenizer import Tokenizer
 
 Settings = dict[str, Any]
-MISTAKES = 50  # shown in a report, those first that the model was surest of
-REPORTED = ("label", "precision", "recall", "f1", "support")
+MISTAKES = 60  # as many as a report shows, those first that the model was surest of
 
 
 class TrainedTask(Task[Example, Answer]):
-    metric: ClassVar[str] = ""  # of `score`: chooses the best checkpoint unless another is named
+    metric = ""  # of `score`: chooses the best checkpoint unless another is named
     truncation: ClassVar[str] = "head"  # the policy for long inputs unless another is named
     roles: ClassVar[tuple[str, ...]] = ()  # what a record may hold; the rules for columns are in data/columns.py
     required: ClassVar[tuple[str, ...]] = ()  # and what it must hold to train on
     problem: str | None = None  # the problem_type of config.json
+    together: ClassVar[bool] = False  # whether the loss compares an example's rows, so that one pass must hold them all
+    classes: ClassVar[bool] = True  # whether gold is classes: else weights, focal loss and smoothing have no meaning
 
     def __init__(self, tokenizer: Tokenizer, limit: int, truncate: str, settings: Settings) -> None:
         super().__init__(tokenizer, limit, truncate)
         self.settings = settings
+        length = settings.get("length")
+        self.length = limit if length is None else min(take_count("length", length), limit)  # of the rows it makes
 
     @classmethod
     def examples(
@@ -57,7 +62,10 @@ class TrainedTask(Task[Example, Answer]):
         return list(self.settings["labels"])
 
     def loss(self, scores: Tensor, gold: Tensor, batch: Batch, criterion: Criterion) -> Tensor:
-        """What each item costs, (n,); an item is a row or a labelled token; negative gold is filler and costs 0."""
+        """What each item costs, (n,); an item is a row or a labelled token.
+
+        Filler costs 0: a negative number where gold counts, NaN where it measures (`losses.find_known`).
+        """
         return criterion.choose(scores, gold)
 
     def diverge(self, one: Tensor, other: Tensor, batch: Batch) -> Tensor:
@@ -72,6 +80,16 @@ class TrainedTask(Task[Example, Answer]):
              choices: Mapping[str, Any]) -> Settings:  # fmt: skip
         """Settings to change in the light of the scores on development examples: thresholds, a temperature."""
         return {}
+
+    def fold(self, network: Network) -> Settings:
+        """Work into the trained network what a score needs after it, for other libraries; settings that change by it.
+
+        `unfold` is its inverse, for a head that goes on training.
+        """
+        return {}
+
+    def unfold(self, network: Network) -> None:
+        """Nothing, where `fold` does nothing."""
 
     def tuned(self, changes: Settings) -> Self:
         """The same task with other settings."""

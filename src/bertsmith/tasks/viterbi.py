@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bertsmith.data.schemes import allowed
 from bertsmith.tasks.measures import Array
-from bertsmith.tasks.schemes import allowed
 
 
 class Grammar:

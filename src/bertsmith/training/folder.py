@@ -20,12 +20,12 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from bertsmith.errors import BertsmithError
-from bertsmith.models.files import read_json
+from bertsmith.models.files import TASK_FILE, WEIGHTS, read_json
 
 STATE, OPTIMIZER, LOG, RUN = "state.json", "optimizer.safetensors", "log.jsonl", "run.json"
 # What a finished run leaves beside them; a run that starts anew takes it away.
 RESULTS = (
-    *("bertsmith.json", "config.json", "model.safetensors", "metrics.json", "report.html", "README.md"),
+    *(TASK_FILE, "config.json", WEIGHTS, "metrics.json", "report.html", "README.md"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
 )
 

@@ -20,7 +20,7 @@ from bertsmith.training.folder import RunFolder
 from bertsmith.training.interrupts import Interrupts
 from bertsmith.training.optimizer import give_state, make_optimizer, named, set_rates, take_state, wake
 from bertsmith.training.passes import Passes, make_passes
-from bertsmith.training.schedule import layers_awake, rate_share
+from bertsmith.training.schedule import count_steps, layers_awake, rate_share
 from bertsmith.training.settings import Training
 from bertsmith.training.study import Study
 
@@ -99,7 +99,7 @@ class Loop:
         self.names = named(self.network)
         self.awake = -1  # layers that learn
         an_epoch = self.study.steps_an_epoch()
-        self.steps = self.settings.max_steps or max(1, round(self.settings.epochs * an_epoch))
+        self.steps = count_steps(an_epoch, self.settings)
         self.evaluate_every = self.settings.evaluate_every or an_epoch
         self.progress.budget = self.settings.batch_tokens or BUDGETS[self.device.type]
 

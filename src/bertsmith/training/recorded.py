@@ -70,7 +70,7 @@ class Recording:
         starts = ends - work.lengths
         bounds = np.full(self.room.rows + 1, tokens)
         bounds[0], bounds[1 : rows + 1], bounds[-1] = 0, ends, self.room.tokens
-        fillers = {"ids": 0, "segments": 0, "positions": 0, "owners": self.room.rows - 1}
+        fillers: dict[str, float] = {"ids": 0, "segments": 0, "positions": 0, "owners": self.room.rows - 1}
         values = {
             "ids": work.ids,
             "segments": work.segments,

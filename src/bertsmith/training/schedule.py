@@ -19,6 +19,18 @@ SHAPES: dict[str, Callable[[float, Training], float]] = {
 }
 
 
+USUAL_EPOCHS, MOST_EPOCHS, FEWEST_STEPS = 3, 20, 100
+
+
+def count_steps(steps_an_epoch: int, settings: Training) -> int:
+    """All steps of a run; small data is seen more often, as a dozen steps teach a fresh head nothing."""
+    if settings.max_steps:
+        return settings.max_steps
+    enough = min(MOST_EPOCHS, math.ceil(FEWEST_STEPS / max(1, steps_an_epoch)))
+    epochs = max(USUAL_EPOCHS, enough) if settings.epochs is None else settings.epochs
+    return max(1, round(epochs * steps_an_epoch))
+
+
 def rate_share(step: int, steps: int, settings: Training) -> float:
     """The share of the peak at this step, counted from 0; the first is above 0, the one after the last would be 0."""
     climb = round(settings.warmup * steps)

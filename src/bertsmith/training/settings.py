@@ -13,7 +13,7 @@ Spread = Literal["auto", "ddp", "fsdp"]
 
 @dataclass(frozen=True)
 class Training:
-    epochs: float = 3.0
+    epochs: float | None = None  # None: 3, or as many as make 100 steps of small data, 20 at most
     max_steps: int | None = None  # stop after so many steps, the schedule with them
     batch: int = 32  # examples in an optimizer step, however many devices and passes it takes
     batch_tokens: int | None = None  # most tokens in one pass; None: what the device likes
@@ -49,7 +49,7 @@ class Training:
         for name in ("batch", "log_every", "max_steps", "batch_tokens", "evaluate_every"):
             self._need(name, getattr(self, name) is None or getattr(self, name) >= 1, "at least 1")
         for name in ("epochs", "rate", "eps", "layer_decay"):
-            self._need(name, getattr(self, name) > 0, "more than 0")
+            self._need(name, getattr(self, name) is None or getattr(self, name) > 0, "more than 0")
         for name in ("weight_decay", "clip", "unfreeze", "focal", "r_drop", "patience", "save_minutes", "seed"):
             self._need(name, getattr(self, name) >= 0, "at least 0")
         self._need("seed", self.seed < 2**63, "less than 2 to the power of 63")

@@ -13,14 +13,15 @@ import torch
 from torch import Tensor
 
 from bertsmith.data.batch import Batch, plan_batches
+from bertsmith.errors import BertsmithError
 from bertsmith.models.network import Network
-from bertsmith.tasks.losses import Criterion
+from bertsmith.tasks.losses import Criterion, find_known
 from bertsmith.tasks.task import Row
 from bertsmith.tasks.trained import TrainedTask
 from bertsmith.training.settings import Training
 
 Array = np.ndarray[Any, Any]
-FILLER = -100  # the gold of an item that is none
+FILLER = -100  # the gold of an item that is none, where gold counts; where it measures, NaN
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Given:
 
     values: Array
     each: Literal["row", "place"]
-    filler: int  # what to put behind the last entry where an array must have a fixed size
+    filler: float  # what to put behind the last entry where an array must have a fixed size
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ class TaskStudy:
 
     def __init__(self, task: TrainedTask[Any, Any], rows: Sequence[Sequence[Row]], settings: Training) -> None:
         self.task, self.settings = task, settings
+        self._refuse_unfit()
         self.rows = [[LeanRow.of(row) for row in some] for some in rows]
         self.examples = len(rows)
         self.criterion = Criterion(self._weights(), settings.focal, settings.smoothing)
@@ -109,20 +111,26 @@ class TaskStudy:
         return self._ordered[1]
 
     def works(self, step: int, rank: int, ranks: int, budget: int) -> list[Work]:
-        rows = [row for i in self.chosen(step) for row in self.rows[i]]
-        rows.sort(key=lambda row: -len(row.ids))
-        mine = rows[rank::ranks]  # like lengths everywhere, so that no device waits long for another
+        units = [self.rows[i] for i in self.chosen(step)]  # what must not be parted
+        if not self.task.together:
+            units = [[row] for rows in units for row in rows]
+        units.sort(key=_count_tokens, reverse=True)
+        mine = units[rank::ranks]  # like lengths everywhere, so that no device waits long for another
         if not mine:  # fewer rows than processes: one that costs nothing, as all of them must take part
-            return [self._work(rows[:1], is_filler=True)]
-        return [self._work([mine[i] for i in some]) for some in plan_batches([len(r.ids) for r in mine], budget)]
+            return [self._work(units[0][:1], is_filler=True)]
+        plan = plan_batches([_count_tokens(unit) for unit in mine], budget)
+        return [self._work([row for i in some for row in mine[i]]) for some in plan]
 
     def _work(self, rows: Sequence[LeanRow], is_filler: bool = False) -> Work:
+        if self.task.together:  # the rows of a unit have other lengths than their neighbours
+            rows = sorted(rows, key=lambda row: -len(row.ids))
         gold = self.task.gold(rows)
+        filler = np.nan if np.issubdtype(gold.dtype, np.floating) else FILLER
         count = 0.0 if is_filler else self._count(gold)
         if is_filler:
-            gold = np.full_like(gold, FILLER)
+            gold = np.full_like(gold, filler)
         lengths = tuple(len(row.ids) for row in rows)
-        given = {"gold": Given(gold, "place" if rows[0].at is not None else "row", FILLER)}
+        given = {"gold": Given(gold, "place" if rows[0].at is not None else "row", filler)}
         if rows[0].at is not None:
             starts = np.cumsum(lengths) - lengths
             at = np.concatenate([row.at + start for row, start in zip(rows, starts, strict=True) if row.at is not None])
@@ -131,10 +139,10 @@ class TaskStudy:
         return Work(ids, segments, lengths, given, {"loss": count})
 
     def _count(self, gold: Array) -> float:
-        known = gold if gold.ndim == 1 else gold[:, 0]
+        known = find_known(torch.from_numpy(gold)).numpy()
         if self.criterion.weights is None or gold.ndim > 1:
-            return float((known >= 0).sum())
-        return float(self.criterion.weights.cpu().numpy()[gold[known >= 0]].sum())
+            return float(known.sum())
+        return float(self.criterion.weights.cpu().numpy()[gold[known]].sum())
 
     def losses(self, network: Network, batch: Batch, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
         gold, at = given["gold"], given.get("at")
@@ -145,9 +153,18 @@ class TaskStudy:
         if self.settings.r_drop:
             again = self.task.read(network, batch, at)
             cost = 0.5 * (cost + self.task.loss(again, gold, batch, self.criterion))
-            known = (gold if gold.ndim == 1 else gold[:, 0]) >= 0
+            known = find_known(gold)
             cost = cost + self.settings.r_drop * torch.where(known, self.task.diverge(scores, again, batch), 0.0)
         return {"loss": cost.sum()}
+
+    def _refuse_unfit(self) -> None:
+        """What was chosen for training and has no meaning for this task."""
+        asked = {"class_weights": self.settings.class_weights != "none", "focal": self.settings.focal,
+                 "smoothing": self.settings.smoothing}  # fmt: skip
+        unfit = [name for name, is_on in asked.items() if is_on and not self.task.classes]
+        unfit += ["r_drop"] if self.settings.r_drop and self.task.together else []
+        if unfit:
+            raise BertsmithError(f"{unfit[0]} has no meaning for the task {self.task.name}; leave it out.")
 
     def _weights(self) -> Tensor | None:
         """With `balanced`, what every label costs is the same in total."""
@@ -160,3 +177,7 @@ class TaskStudy:
             return torch.from_numpy((len(gold) - there) / np.maximum(there, 1)).float()
         there = np.bincount(gold[gold >= 0], minlength=labels)
         return torch.from_numpy(there.sum() / (labels * np.maximum(there, 1))).float()
+
+
+def _count_tokens(rows: Sequence[LeanRow]) -> int:
+    return sum(len(row.ids) for row in rows)

@@ -14,9 +14,16 @@ from bertsmith.evaluation.report.numbers import is_number, show_interval, show_s
 from bertsmith.evaluation.report.usage import tell_difference, use_bertsmith, use_command_line, use_transformers
 from bertsmith.evaluation.report.wording import describe_speed, flatten, name_run, name_task
 
-PIPELINES = {"classify": "text-classification", "tag": "token-classification", "span": "question-answering"}
+PIPELINES = {
+    "classify": "text-classification",
+    "regress": "text-classification",
+    "tag": "token-classification",
+    "span": "question-answering",
+    "choose": "multiple-choice",
+}
 # What is in a metric's name here: its name on the hub.
-HUB_METRICS = {"f1": "f1", "accuracy": "accuracy", "matthews": "matthews_correlation", "exact": "exact_match"}
+HUB_METRICS = {"f1": "f1", "accuracy": "accuracy", "matthews": "matthews_correlation", "exact": "exact_match",
+               "pearson": "pearsonr", "spearman": "spearmanr"}  # fmt: skip
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]*[A-Za-z0-9]")
 SHOWN = 80  # labels
 

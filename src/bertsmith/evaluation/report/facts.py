@@ -5,7 +5,7 @@ leaves no trace in what is written.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 Metrics = dict[str, "Score"]  # the main metric first
 
@@ -27,7 +27,8 @@ class LabelScore(TypedDict):
     precision: float
     recall: float
     f1: float
-    support: int
+    support: int  # how often it is gold
+    given: NotRequired[int]  # and how often found
 
 
 class Bin(TypedDict):

@@ -19,34 +19,51 @@ with torch.no_grad():
 start, end = scores.start_logits.argmax().item(), scores.end_logits.argmax().item()
 print(context[offsets[start][0] : offsets[end][1]])"""
 
+CHOOSE = f"""import torch
+from transformers import AutoModelForMultipleChoice, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("{FOLDER}")
+model = AutoModelForMultipleChoice.from_pretrained("{FOLDER}")
+prompt, choices = "Where would you find a lantern?", ["in a dark place", "in a river"]
+given = tokenizer([prompt] * len(choices), choices, padding=True, return_tensors="pt")
+with torch.no_grad():
+    scores = model(**{{name: rows[None] for name, rows in given.items()}}).logits[0]
+print(choices[scores.argmax()], scores.softmax(dim=-1).tolist())"""
+
 
 def use_bertsmith(facts: RunFacts) -> str:
     calls = {
         "tag": 'print(model.tag("Ada Lovelace was born in London."))',
         "span": 'print(model.answer("Who built it?", "The bridge was built by a smith in 1861."))',
+        "choose": 'print(model.choose("Where would you find a lantern?", ["in a dark place", "in a river"]))',
     }
     texts = '"A first text.", "A second text."' if facts.pairs else '"A text."'
+    calls["regress"] = f"print(model.score({texts}))"
     call = calls.get(facts.task, f"print(model.classify({texts}))")
     return f'import bertsmith\n\nmodel = bertsmith.load("{FOLDER}")\n{call}'
 
 
 def use_command_line(facts: RunFacts) -> str:
-    classify = 'classify "A first text." --pair "A second text."' if facts.pairs else 'classify "A text."'
+    texts = '"A first text." --pair "A second text."' if facts.pairs else '"A text."'
     verbs = {
         "tag": 'tag "Ada Lovelace was born in London."',
         "span": 'answer "Who built it?" --context "The bridge was built by a smith in 1861."',
+        "choose": 'choose "Where would you find a lantern?" "in a dark place" "in a river"',
+        "regress": f"score {texts}",
     }
-    return f"bertsmith {verbs.get(facts.task, classify)} --model {FOLDER}"
+    return f"bertsmith {verbs.get(facts.task, f'classify {texts}')} --model {FOLDER}"
 
 
 def use_transformers(facts: RunFacts) -> str:
-    if facts.task == "span":
-        return SPAN
+    if facts.task in ("span", "choose"):
+        return SPAN if facts.task == "span" else CHOOSE
     kind, option = "text-classification", ', function_to_apply="sigmoid"' if facts.several else ""
     call = '{"text": "A first text.", "text_pair": "A second text."}' if facts.pairs else '"A text."'
     if facts.task == "tag":
         kind, option = "token-classification", ', aggregation_strategy="first"'
         call = '"Ada Lovelace was born in London."'
+    elif facts.task == "regress":
+        option = ', function_to_apply="none"'
     else:
         option += ", top_k=None"
     made = f'ask = pipeline("{kind}", model="{FOLDER}"{option})'

@@ -14,7 +14,11 @@ def name_task(facts: RunFacts) -> str:
         return "Tagging words"
     if facts.task == "span":
         return "Answering questions from a text"
+    if facts.task == "choose":
+        return "Choosing what goes with a text"
     what = "pairs of texts" if facts.pairs else "texts"
+    if facts.task == "regress":
+        return f"A number for {what}"
     return f"Classifying {what}, several labels each" if facts.several else f"Classifying {what}"
 
 

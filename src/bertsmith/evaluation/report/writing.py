@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ from bertsmith.evaluation.report.card import make_card
 from bertsmith.evaluation.report.facts import RunFacts
 from bertsmith.evaluation.report.numbers import is_number
 from bertsmith.evaluation.report.page import make_page
+from bertsmith.models.files import read_json
 
 # The log has the curves, and the texts of the errors belong to the report alone: metrics.json may be shared.
 ELSEWHERE = ("curves", "errors")
@@ -27,8 +28,9 @@ def write_report(folder: Path, facts: RunFacts) -> None:
 
 
 def read_metrics(folder: Path) -> RunFacts:
-    """The facts that `metrics.json` holds: all but the curves and the errors."""
-    return RunFacts(**json.loads((folder / "metrics.json").read_text(encoding="utf-8")))
+    """The facts that `metrics.json` holds: all but the curves and the errors, and what is unknown here."""
+    found = {"task": "", **read_json(folder / "metrics.json")}
+    return RunFacts(**{field.name: found[field.name] for field in fields(RunFacts) if field.name in found})
 
 
 def _finite(value: Any) -> Any:

@@ -24,12 +24,16 @@ class Scored:
     measures: dict[str, Measure]
 
     def metrics(self) -> dict[str, dict[str, float]]:
-        """Each metric with its interval, plain JSON."""
-        found = {}
-        for name, measure in self.measures.items():
-            low, high = interval(measure)
-            found[name] = {"value": measure.point, "low": low, "high": high, "n": len(self.examples)}
-        return found
+        return with_intervals(self.measures, len(self.examples))
+
+
+def with_intervals(measures: Mapping[str, Measure], examples: int) -> dict[str, dict[str, float]]:
+    """Each metric with its interval, plain JSON."""
+    found = {}
+    for name, measure in measures.items():
+        low, high = interval(measure)
+        found[name] = {"value": measure.point, "low": low, "high": high, "n": examples}
+    return found
 
 
 def score_examples(

@@ -16,7 +16,8 @@ side by side, as each scheme writes them:
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from bertsmith.errors import BertsmithError
@@ -105,14 +106,20 @@ def allowed(previous: str | None, following: str | None, scheme: str) -> bool:
     return next_letter in "OBS"
 
 
-def guess_scheme(labels: Iterable[str]) -> str:
-    """The scheme of a model's labels, which come without any sentence: where B and I are all, "iob"."""
-    known = set(labels) - {OUTSIDE}
+def guess_scheme(tags: Iterable[str]) -> str:
+    """The scheme of a model's labels, or of all tags of a corpus, in any order: where B and I are all, "iob".
+
+    Prefixes count where most kinds of tags have one, and where most tags have: neither a few misspelt kinds nor one
+    that stands on every other word hides those of the rest.
+    """
+    counts = Counter(tags)
+    known = counts.keys() - {OUTSIDE}
     prefixed = {tag for tag in known if _PREFIXED.fullmatch(tag)}
     if any("-" not in tag for tag in prefixed) and prefixed != known:
         prefixed = {tag for tag in prefixed if "-" in tag}  # a tag set of single letters: N, V, I …
-    if 2 * len(prefixed) <= len(known):
-        return "plain" if known == set(labels) else "bare" if known else "iob2"
+    places = sum(counts[tag] for tag in prefixed)
+    if 2 * len(prefixed) <= len(known) and 2 * places <= sum(counts[tag] for tag in known):
+        return "plain" if OUTSIDE not in counts else "bare" if known else "iob2"
     letters = {tag[0] for tag in prefixed}
     for scheme, telling in _TELLING.items():
         if letters & set(telling):
@@ -120,31 +127,44 @@ def guess_scheme(labels: Iterable[str]) -> str:
     return {"B": "iob2", "I": "io"}.get("".join(letters), "iob")
 
 
-def find_scheme(sentences: Iterable[Sequence[str]]) -> str:
-    """The scheme of the tags of many sentences. iob1 and iob2 differ in how most entities begin."""
-    sentences = [tags for tags in sentences if tags]
-    known = {tag for tags in sentences for tag in tags}
-    scheme = guess_scheme(known)
-    if scheme not in ("plain", "bare"):
-        _check_prefixes(known, scheme)
-    if scheme != "iob":
-        return scheme
-    inside = begun = 0
-    for tags in sentences:
-        last_end, last_kind = -1, ""
-        for start, end, kind in read_spans(tags, scheme):
-            if (start, kind) != (last_end, last_kind):  # next to one of its type both schemes write B
-                inside += tags[start][0] == "I"
-                begun += tags[start][0] == "B"
-            last_end, last_kind = end, kind
-    return "iob1" if inside > begun else "iob2"
+def find_scheme(sentences: Iterable[Sequence[str]], strict: bool = True) -> str:
+    """The scheme of the tags of many sentences; `strict` refuses one that does not fit the others.
 
-
-def _check_prefixes(known: set[str], scheme: str) -> None:
-    odd = sorted(t for t in known - {OUTSIDE} if not (_PREFIXED.fullmatch(t) and t[0] in _LETTERS[scheme]))
+    iob1 and iob2 differ in how most entities begin, where both are possible.
+    """
+    sentences = list(sentences)
+    scheme = guess_scheme(tag for tags in sentences for tag in tags)
+    odd = find_odd((tag for tags in sentences for tag in tags), scheme) if strict else []
     if odd:
+        known = {tag for tags in sentences for tag in tags}
         others = ", ".join(sorted(known - {OUTSIDE, *odd})[:3])
         raise BertsmithError(
             f'the tag "{odd[0]}" does not fit the others ({others}, …), which are {scheme}: correct it, '
             f'or set the scheme (one of {", ".join(SCHEMES)}; "plain" takes tags as they are).'
         )
+    if scheme != "iob":
+        return scheme
+    openings = Counter(how for _, how in find_openings(sentences))
+    return "iob1" if openings["I"] > openings["B"] else "iob2"
+
+
+def find_openings(sentences: Iterable[Sequence[str]]) -> Iterator[tuple[int, str]]:
+    """(sentence, how) of every entity: "I" begun with I, "B" with B where I would do, "BB" where it must be B."""
+    for number, tags in enumerate(sentences):
+        before = None
+        for tag in tags:
+            letter, kind = split_tag(tag)
+            if letter == "B":
+                yield number, "BB" if before == kind else "B"
+            elif letter == "I" and before != kind:
+                yield number, "I"
+            before = kind if letter in "BI" else None
+
+
+def find_odd(tags: Iterable[str], scheme: str) -> list[str]:
+    """The kinds of tags that a scheme does not have, sorted."""
+    if scheme in ("plain", "bare"):
+        return []
+    letters = "BI" if scheme == "iob1" else _LETTERS[scheme]
+    kinds = sorted(set(tags) - {OUTSIDE})
+    return [tag for tag in kinds if not (_PREFIXED.fullmatch(tag) and tag[0] in letters)]

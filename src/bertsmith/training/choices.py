@@ -13,7 +13,10 @@ from typing import Any
 from bertsmith.errors import BertsmithError
 from bertsmith.training.settings import Training, check_types
 
-COLUMNS = ("text", "pair", "label", "words", "tags", "entities", "question", "context", "answers", "id")
+COLUMNS = (
+    "text", "pair", "label", "words", "tags", "entities", "question", "context", "answers", "id", "prompt", "choices",
+    "answer",
+)  # fmt: skip
 
 SETTLED = ("thresholds", "scheme", "label_scheme", "calibrate", "dev_share")  # by a fine-tuning, for good
 
@@ -52,12 +55,22 @@ def sort_choices(given: Mapping[str, Any]) -> tuple[TaskChoices, Training, dict[
     parts: dict[Any, dict[str, Any]] = {TaskChoices: {}, Training: {}, "columns": {}}
     for name, value in given.items():
         if name in COLUMNS:
-            parts["columns"] |= {} if value is None else {name: _take_column(name, value)}
+            parts["columns"] |= take_columns({name: value})
         elif name in known:
             parts[known[name]][name] = str(value) if isinstance(value, Path) else value
         else:
             raise BertsmithError(f"{name} is not a setting{suggest(name, [*known, *COLUMNS])}.")
     return TaskChoices(**parts[TaskChoices]), Training(**parts[Training]), parts["columns"]
+
+
+def take_columns(given: Any) -> dict[str, str]:
+    """Role -> column, as a person gave it."""
+    if not isinstance(given, Mapping):
+        raise BertsmithError(f'columns is {given!r}; give each role its column, as in {{"text": "review"}}.')
+    for role in given:
+        if role not in COLUMNS:
+            raise BertsmithError(f"{role} is not a column's role{suggest(str(role), [*COLUMNS])}.")
+    return {role: _take_column(role, value) for role, value in given.items() if value is not None}
 
 
 def _take_column(role: str, value: Any) -> str:

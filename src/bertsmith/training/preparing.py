@@ -10,21 +10,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bertsmith.checking import count_tokens, describe, find_roles, find_tokenizer, read_sides
-from bertsmith.choices import TaskChoices
-from bertsmith.data.columns import Columns
-from bertsmith.data.doctor import diagnose
+from bertsmith.data.columns import Columns, find_roles
+from bertsmith.data.doctor import add_sources, diagnose
+from bertsmith.data.doctor_lengths import count_tokens
 from bertsmith.data.findings import Diagnosis
 from bertsmith.data.labels import read_label_names
-from bertsmith.data.reading import read_table
+from bertsmith.data.reading import read_sides, read_table
 from bertsmith.data.splits import split_off
 from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
 from bertsmith.models.sentence import read_sentence
+from bertsmith.models.tokenizer import find_tokenizer
 from bertsmith.tasks.task import Row
 from bertsmith.tasks.trained import TrainedTask
 from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.training.choices import TaskChoices
 from bertsmith.training.devices import Ranks
+from bertsmith.training.schedule import count_steps
 from bertsmith.training.settings import Training
 
 Say = Callable[[str], None]
@@ -51,7 +53,7 @@ def read_data(
     tables = dict(zip(("train", "dev"), read_sides(train, dev, format), strict=False))
     if test is not None:
         tables["test"] = read_table(test, name="" if isinstance(test, str | Path) else "test", format=format)
-    found = dict(zip(tables, find_roles([*tables.values()], kind, columns), strict=True))
+    found = dict(zip(tables, find_roles([*tables.values()], kind.roles, columns, kind.required), strict=True))
     given = asdict(choices)
     if choices.label_names is not None:
         given["label_names"] = read_label_names(choices.label_names)
@@ -93,20 +95,15 @@ class Preparation:
             self.cuts[side] = {"inputs": len(dropped), "tokens": sum(dropped)}
             if dropped:
                 say(
-                    f"{side}: {len(dropped):,} of {len(examples):,} inputs are longer than {self.length:,} tokens; "
-                    f"{sum(dropped):,} tokens of them are cut (truncate={self.task.truncate!r})."
+                    f"{side}: {len(dropped):,} of {len(examples):,} inputs are longer than {self.task.length:,} "
+                    f"tokens; {sum(dropped):,} tokens of them are cut (truncate={self.task.truncate!r})."
                 )
         return rows["train"]
 
-    @property
-    def length(self) -> int:
-        """The longest row that the task makes."""
-        return int(getattr(self.task, "length", None) or self.task.settings.get("length") or self.task.limit)
-
-    def examine(self, choices: TaskChoices, say: Say) -> None:
+    def examine(self, say: Say) -> None:
         """Ask the doctor; stop at what would waste the run."""
         several = bool(self.task.settings.get("several"))
-        found = ask_doctor(self.task, self.data, self.tokenizer, self.length, several)
+        found = ask_doctor(self.task, self.data, self.tokenizer, self.task.length, several)
         self.data.diagnosis = found
         found.stop()
         for finding in found.findings:
@@ -115,13 +112,13 @@ class Preparation:
 
     def plan(self, training: Training, ranks: Ranks, say: Say) -> None:
         steps = -(-len(self.data.train) // training.batch)
-        total = training.max_steps or max(1, round(training.epochs * steps))
+        total = count_steps(steps, training)
         facts = {
             "task": self.task.name,
             "model": self.source,
             "labels": ", ".join(self.task.labels[:12]) + (" …" if len(self.task.labels) > 12 else ""),
             "train, dev, test": f"{len(self.data.train):,}, {len(self.data.dev):,}, {len(self.data.test):,} examples",
-            "long inputs": f"{self.task.truncate} at {self.length} tokens",
+            "long inputs": f"{self.task.truncate} at {self.task.length} tokens",
             "steps": f"{total:,} of {training.batch} examples, {steps:,} an epoch, on {ranks.count} × {ranks.device}",
             "chosen by": training.metric or self.task.metric,
         }
@@ -138,7 +135,7 @@ def ask_doctor(
     dev = data.dev if data.unsplit is None else None
     found = diagnose(data.train, dev, name, lengths=lengths, limit=limit, several=several)
     read = [side for side in ("train", "dev") if side in data.tables]
-    describe(found, [data.tables[side] for side in read], [data.columns[side] for side in read])
+    add_sources(found, [data.tables[side] for side in read], [data.columns[side] for side in read])
     return found
 
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tasks.conlleval import conlleval
 
+from bertsmith.data.schemes import SCHEMES, allowed, convert, find_scheme, guess_scheme, read_spans, write_tags
 from bertsmith.errors import BertsmithError
-from bertsmith.tasks.schemes import SCHEMES, allowed, convert, find_scheme, guess_scheme, read_spans, write_tags
 
 PREFIXED = [scheme for scheme in SCHEMES if scheme not in ("bare", "plain")]
 SHARP = [scheme for scheme in PREFIXED if scheme != "io"]  # they part neighbours of one type

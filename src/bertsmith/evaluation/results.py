@@ -14,17 +14,17 @@ import torch
 
 import bertsmith
 from bertsmith.evaluation.report import RunFacts, add_diagnosis, write_report
-from bertsmith.loading import TASK_FILE, name_of
+from bertsmith.evaluation.scoring import Scored, score_examples
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from bertsmith.models.files import write_json, written_aside
-from bertsmith.preparing import Preparation, Say, fingerprint
-from bertsmith.scoring import Scored, score_examples
+from bertsmith.models.files import TASK_FILE, write_json, written_aside
+from bertsmith.models.hub import name_of
 from bertsmith.tasks.catalog import HOMES
 from bertsmith.tasks.predicting import BUDGETS, Predictor
 from bertsmith.tasks.trained import TrainedTask
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.folder import RunFolder
 from bertsmith.training.loop import Outcome
+from bertsmith.training.preparing import Preparation, Say, fingerprint
 
 
 def write_folder(checkpoint: Checkpoint, tokenizer: Tokenizer, task: TrainedTask[Any, Any], folder: Path) -> None:
@@ -39,10 +39,12 @@ def write_results(
 ) -> dict[str, Any]:
     """Tune and score the best checkpoint in the precision in which it will predict, and write everything."""
     checkpoint = load_checkpoint(folder.best(outcome.progress.best_step))
-    checkpoint.network.to(device).requires_grad_(False)
+    checkpoint.network.requires_grad_(False)
+    task = preparation.task.tuned(preparation.task.fold(checkpoint.network))
+    checkpoint.network.to(device)
     checkpoint.network.pack()  # as `load` does, so that the folder scores to the last digit what is written here
     predictor = Predictor(checkpoint.network, device, BUDGETS[device.type])
-    data, task = preparation.data, preparation.task
+    data = preparation.data
     scored: dict[str, Scored] = {}
     if data.dev:
         scored["dev"] = score_examples(predictor, task, data.dev, asdict(preparation.choices))
@@ -133,7 +135,8 @@ def _speed(outcome: Outcome, device: torch.device) -> Any:
         import resource
     except ImportError:  # Windows has none
         return found
-    return {**found, "peak_memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, the others KiB
+    return {**found, "peak_memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
 
 
 def _command() -> str:

@@ -1,0 +1,106 @@
+"""The texts of a folder. In: a folder as a person has it. Out: documents, each with its name and its kind.
+
+Text and Markdown are taken as they are, HTML as what a reader would see, JSON Lines as one document a line: the field
+that is called as texts usually are. Hidden files and folders are not looked at.
+"""
+
+import codecs
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+from bertsmith.data.columns import normalize
+from bertsmith.data.decoding import bare_lines, decode
+from bertsmith.errors import BertsmithError
+from bertsmith.search.markup import read_markup
+
+KINDS = {
+    ".txt": "text", ".text": "text", ".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm": "html",
+    ".jsonl": "records", ".ndjson": "records",
+}  # fmt: skip
+# The first of these that a line has, case and spaces aside.
+FIELDS = (
+    "text", "passage", "paragraph", "context", "contents", "content", "body", "document", "article", "abstract",
+    "sentence", "description", "review", "comment", "message", "answer",
+)  # fmt: skip
+_CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Document:
+    name: str  # the path below the folder; a line of JSON Lines has its number behind a colon
+    text: str
+    markdown: bool = False
+
+
+def find_files(folder: Path, only: Sequence[str] = (), without: Path | None = None) -> dict[str, Path]:
+    """The files that may hold texts, by their path below the folder, in order.
+
+    `only` are globs for that path or for the name alone; `without` is a folder to pass over, that of the index.
+    """
+    if not folder.is_dir():
+        what = "is a file; give the folder it is in" if folder.exists() else "is not there; give a folder with texts"
+        raise BertsmithError(f"{folder} {what}.")
+    passed = without.resolve() if without else None
+    found = {}
+    for place, folders, names in os.walk(folder):
+        here = Path(place)
+        folders[:] = [name for name in folders if name[0] != "." and (here / name).resolve() != passed]
+        for name in names:
+            path = (here / name).relative_to(folder).as_posix()
+            wanted = not only or any(fnmatch(path, glob) or fnmatch(name, glob) for glob in only)
+            if name[0] != "." and Path(name).suffix.lower() in KINDS and wanted:
+                found[path] = here / name
+    return dict(sorted(found.items()))
+
+
+def read_documents(raw: bytes, name: str) -> Iterator[Document]:
+    """The documents of a file; one that is not what its name says is an error."""
+    kind = KINDS[Path(name).suffix.lower()]
+    if kind == "records":
+        yield from _read_records(decode(raw, name), name)
+    elif kind == "html":
+        yield Document(name, read_markup(_decode_page(raw, name)))
+    else:
+        yield Document(name, decode(raw, name), kind == "markdown")
+
+
+def _decode_page(raw: bytes, name: str) -> str:
+    """By the encoding that the page itself names, where it is not UTF-8."""
+    said = _CHARSET.search(raw[:2048])
+    try:
+        encoding = codecs.lookup(said[1].decode("ascii")).name if said else "utf-8"
+        # A page whose <meta> can be read as ASCII cannot be in UTF-16, whatever it says.
+        if encoding.startswith("utf") or raw.startswith(codecs.BOM_UTF8):
+            return decode(raw, name)
+        return raw.decode(encoding)
+    except (LookupError, UnicodeError):  # no such encoding, or one that is none of text
+        return decode(raw, name)
+
+
+def _read_records(text: str, name: str) -> Iterator[Document]:
+    some = False
+    for number, line in bare_lines(text):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            raise BertsmithError(f"{name}, line {number:,}: not JSON; each line must hold one object.") from None
+        if not isinstance(record, dict):
+            raise BertsmithError(f"{name}, line {number:,}: each line must hold one object.")
+        by_name = {normalize(key): value for key, value in record.items() if isinstance(value, str)}
+        field = next((field for field in FIELDS if field in by_name), None)
+        if field is None:
+            keys = ", ".join(f'"{key}"' for key in list(record)[:8]) or "none"
+            raise BertsmithError(
+                f"{name}, line {number:,}: no field is called as texts usually are (fields: {keys}); call it \"text\"."
+            )
+        some = True
+        yield Document(f"{name}:{number}", by_name[field])
+    if not some:
+        raise BertsmithError(f"{name} is empty.")

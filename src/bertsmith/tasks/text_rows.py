@@ -1,0 +1,68 @@
+"""A text or a pair of texts becomes one row, or several windows where it is long.
+
+In: examples with `text` and `pair`, and their gold. Out: rows of at most `length` ids.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from bertsmith.errors import BertsmithError
+from bertsmith.tasks.task import Row
+from bertsmith.text.encoding import Encoding
+from bertsmith.text.tokenizer import Tokenizer
+
+
+class Texts(Protocol):
+    """An example of one text or two."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def pair(self) -> str | None: ...
+
+    @property
+    def where(self) -> str: ...
+
+
+def lay_out(
+    tokenizer: Tokenizer, examples: Sequence[Texts], golds: Sequence[Any], length: int, truncate: str
+) -> list[list[Row]]:
+    """One row an example; with truncate="windows" a long one becomes several that share a quarter of their text.
+
+    Of a pair the first text stands whole in each window and the second one slides. Each has the example's gold.
+    """
+    cut = None if truncate in ("error", "windows") else length
+    encodings = [[encoding] for encoding in _encode(tokenizer, examples, cut, truncate if cut else "head")]
+    for i, (encoding,) in enumerate(encodings):
+        if len(encoding.ids) > length:
+            encodings[i] = _part(tokenizer, examples[i], len(encoding.ids), length, truncate)
+    return [
+        [Row(e.ids, e.segments, dropped=e.dropped, gold=gold) for e in windows]
+        for windows, gold in zip(encodings, golds, strict=True)
+    ]
+
+
+def _encode(tokenizer: Tokenizer, examples: Sequence[Texts], length: int | None, truncate: str) -> list[Encoding]:
+    texts, pairs = [e.text for e in examples], [e.pair for e in examples if e.pair is not None]
+    if len(pairs) in (0, len(texts)):  # all in one parallel call
+        return tokenizer.encode_many(texts, pairs or None, length=length, truncate=truncate)
+    return [tokenizer.encode(e.text, e.pair, length=length, truncate=truncate) for e in examples]
+
+
+def _part(tokenizer: Tokenizer, example: Texts, tokens: int, length: int, truncate: str) -> list[Encoding]:
+    """The windows of an example that is too long, or the error that it is."""
+    where = f"{example.where}: " if example.where else ""
+    if truncate == "error":
+        raise BertsmithError(
+            f"{where}the input has {tokens:,} tokens but at most {length:,} fit; choose truncate='head', "
+            f"'tail', 'head+tail' or 'windows', or a shorter input."
+        )
+    first = ("",) if example.pair is None else (example.text, "")
+    room = length - len(tokenizer.encode(*first).ids)
+    if room < 1:
+        raise BertsmithError(
+            f"{where}special tokens and the first text take {length - room:,} of {length:,} tokens and "
+            f"leave no room for windows over the second; swap the two, shorten the first, or use another truncate."
+        )
+    return tokenizer.windows(example.text, example.pair, length=length, overlap=room // 4)
