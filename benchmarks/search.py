@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith.evaluation.intervals import compare, interval
-from bertsmith.loading import name_of
+from bertsmith.models.hub import name_of
 from bertsmith.searching import index
 from bertsmith.tasks.retrieval import score_rankings
 

@@ -35,14 +35,15 @@ class Stars(TrainedTask):
         made = []
         encodings = self.tokenizer.encode_many(texts, length=self.limit, truncate=self.truncate)
         for example, encoding in zip(examples, encodings, strict=True):
-            # The gold of one row, (1, outputs), not below 0: negative gold is filler.
+            # The gold of one row, (1, outputs).
             gold = example.labels and np.array([[(float(example.labels[0]) - least) / (most - least)]], np.float32)
             made.append([Row(encoding.ids, encoding.segments, dropped=encoding.dropped, gold=gold)])
         return made
 
     def loss(self, scores, gold, batch, criterion):
         """What each row costs, (rows,), from scores and gold, both (rows, 1)."""
-        return torch.where(gold >= 0, (scores.float().sigmoid() - gold).square(), 0.0)[:, 0]
+        missed = scores.float().sigmoid() - gold.nan_to_num(0.0)
+        return torch.where(gold.isnan(), 0.0, missed.square())[:, 0]
 
     def answer(self, example, rows, scores):
         least, most = self.settings["least"], self.settings["most"]

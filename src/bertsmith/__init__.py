@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from bertsmith.loading import load
     from bertsmith.model import Model
     from bertsmith.models.presets import models_table
+    from bertsmith.searching import index
 
 __version__ = "0.1.0"
-__all__ = ["BertsmithError", "Model", "check", "evaluate", "finetune", "load", "models_table"]
+__all__ = ["BertsmithError", "Model", "check", "evaluate", "finetune", "index", "load", "models_table"]
 
 _HOMES = {
     "BertsmithError": "bertsmith.errors",
@@ -29,6 +30,7 @@ _HOMES = {
     "check": "bertsmith.checking",
     "evaluate": "bertsmith.evaluating",
     "finetune": "bertsmith.finetuning",
+    "index": "bertsmith.searching",
     "load": "bertsmith.loading",
     "models_table": "bertsmith.models.presets",
 }

@@ -59,7 +59,7 @@ def check(
     lengths = None if tokenizer is None else partial(count_tokens, tokenizer)
     diagnosis = diagnose(
         examples[0], examples[1] if len(examples) > 1 else None, kind, lengths=lengths, limit=limit or most,
-        several=bool(several),
+        several=bool(several), policy=made_for.truncation, names=names,
     )  # fmt: skip
     add_sources(diagnosis, tables, found)
     if tokenizer is None:

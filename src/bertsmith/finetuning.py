@@ -24,16 +24,15 @@ from bertsmith.models.fitting import fit_head, keeps_head
 from bertsmith.models.hub import find_default, locate
 from bertsmith.models.sentence import read_sentence
 from bertsmith.tasks.catalog import HOMES, find_task
-from bertsmith.tasks.measures import LOWER_IS_BETTER
 from bertsmith.tasks.predicting import BUDGETS, Predictor
 from bertsmith.tasks.task import Row
 from bertsmith.tasks.texts import take_count
 from bertsmith.tasks.trained import TrainedTask
-from bertsmith.training.choices import as_asked, sort_choices
-from bertsmith.training.devices import Ranks, joined, shard
+from bertsmith.training.choices import as_asked, refuse_unused, sort_choices
+from bertsmith.training.devices import Ranks, choose_precision, joined, shard
 from bertsmith.training.folder import LOG, RUN, RunFolder
 from bertsmith.training.loop import Loop, Outcome, Watcher
-from bertsmith.training.preparing import Preparation, Say, fingerprint, prepare, read_data
+from bertsmith.training.preparing import Preparation, Say, check_metric, fingerprint, prepare, read_data
 from bertsmith.training.settings import Training
 from bertsmith.training.study import TaskStudy
 
@@ -83,13 +82,16 @@ def finetune(
         say = say if ranks.is_first else _no_one
         if threads is not None:
             torch.set_num_threads(take_count("threads", threads))
+        choose_precision(training.precision, ranks.device)  # refused before anything is read
         kind = find_task(task)
+        refuse_unused(task, choices)
         data = read_data(kind, train, dev, test, choices, columns, format, training.seed)
         source = locate(find_default() if model is None else model, download=download)
         check = check and task in HOMES
         preparation = prepare(kind, source, data, choices, training, say, check)
         if check:
             preparation.examine(say)
+        preparation.refuse_unfit()
         rows = preparation.lay_out(say)
         if dry_run:
             preparation.plan(training, ranks, say)
@@ -103,12 +105,14 @@ def finetune(
             return read_run(folder.path)
         try:
             run = carry_out(preparation, rows, folder, ranks, watchers, say)
+            if ranks.is_first:
+                folder.finish(asked, keep_checkpoints)
         except BertsmithError:
             if ranks.is_first and folder.find_last() is None:
                 abandon(folder)
             raise
-        if ranks.is_first:
-            folder.finish(asked, keep_checkpoints)
+        finally:
+            folder.lock.release()
         ranks.wait()
         return run
 
@@ -118,6 +122,7 @@ def abandon(folder: RunFolder) -> None:
     shutil.rmtree(folder.checkpoints, ignore_errors=True)
     for name in (LOG, RUN):
         (folder.path / name).unlink(missing_ok=True)
+    folder.lock.release()
     if folder.path.exists() and not any(folder.path.iterdir()):
         folder.path.rmdir()
 
@@ -187,9 +192,7 @@ class Evaluation:
     def __call__(self) -> dict[str, float]:
         found = {name: measure.point for name, measure in self.scored().measures.items()}
         metric = self.training.metric or self.task.metric or next(iter(found))
-        if metric not in found or metric in LOWER_IS_BETTER:
-            known = ", ".join(name for name in found if name not in LOWER_IS_BETTER)
-            raise BertsmithError(f"metric={metric!r} is not a choice for {self.task.name}; use one of {known}.")
+        check_metric(metric, self.task.name, found)
         return {metric: found.pop(metric), **found}
 
     def scored(self) -> Scored:

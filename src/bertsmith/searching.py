@@ -4,6 +4,7 @@ In: a folder, a model. Out: an `Index`, whose files lie in the folder itself (`.
 Each time it is opened it is brought up to date.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -38,15 +39,16 @@ def index(
     *,
     place: str | Path | None = None,
     only: str | Sequence[str] = (),
-    passage_tokens: int = TOKENS,
+    passage_tokens: int | None = None,
     progress: Progress | None = None,
     device: str = "auto",
     threads: int | None = None,
 ) -> "Index":
     """The texts of a folder, .txt, .md, .html and .jsonl, ready to be searched; only what changed is embedded again.
 
-    `only` are globs for the files; `place` is a folder for the index, else `.bertsmith-index` in the folder itself.
-    `progress` is told how many passages are embedded, and of how many. `device` and `threads` are as in `load`.
+    `only` are globs for the files; `place` is a folder for the index, else `.bertsmith-index` in the folder itself;
+    `passage_tokens` the longest passage, else 128 or what the model reads. `progress` is told how many passages are
+    embedded, and of how many. `device` and `threads` are as in `load`.
     """
     folder = take_folder(folder)
     place = folder / HIDDEN if place is None else take_folder(place)
@@ -56,7 +58,7 @@ def index(
         raise BertsmithError(f"{folder} holds no text to search: no file is called {called} (hidden ones aside).")
     if not isinstance(model, Model):
         model = load(model, device=device, threads=threads)
-    tokens = take_count("passage_tokens", passage_tokens)
+    tokens = min(TOKENS, model.limit) if passage_tokens is None else take_count("passage_tokens", passage_tokens)
     if tokens > model.limit:
         raise BertsmithError(
             f"passage_tokens is {tokens:,}, but {model.folder} reads at most {model.limit:,} tokens of a text."
@@ -71,8 +73,12 @@ def _bring_up(
     """The index as the files are now, and what there is to say about it."""
     prompt = _find_prompt(model, ("document", "passage", "corpus"))
 
+    cut = Counter[str]()
+
     def embed(texts: Sequence[str]) -> Array:
-        return model.embed(list(texts), prompt=prompt, normalize=True)
+        found = model.embed(list(texts), prompt=prompt, normalize=True)
+        cut.update(passages=sum(map(bool, found.truncated)), tokens=sum(found.truncated))
+        return found
 
     mark = probe(embed)
     about = read_about(place)
@@ -90,7 +96,10 @@ def _bring_up(
             stored = open_stored(place, about)
     if stored is None:
         raise BertsmithError(f"the index {place} was changed while it was opened; try again.")
-    return stored, [f"the index {place} was made anew: {changed}."] if changed else []
+    notes = [f"the index {place} was made anew: {changed}."] if changed else []
+    if cut["passages"]:
+        notes.append(f"{cut['passages']:,} passages lost {cut['tokens']:,} tokens in all; make passages shorter.")
+    return stored, notes
 
 
 def _difference(about: dict[str, Any], mark: list[list[float]], tokens: int) -> str:
@@ -171,7 +180,7 @@ class Index:
             return by_words, [0] * len(queries)
         prompt = _find_prompt(self.model, ("query", "question"))
         vectors = self.model.embed(queries, prompt=prompt, normalize=True)
-        by_vectors = rank_vectors(self._stored.vectors, np.asarray(vectors), depth)
+        by_vectors = rank_vectors(self._stored.vectors, np.array(vectors), depth)
         if how == "dense":
             return by_vectors, vectors.truncated
         return [fuse(both, count) for both in zip(by_words, by_vectors, strict=True)], vectors.truncated

@@ -86,7 +86,7 @@ def test_a_terminal_gets_percents_and_intervals(real, place):
         "48",
     ]
     compared = real(*words, "--compare", place / "pairs", "--json")
-    assert compared.status == 1 and "is not one of the model's" in compared.err
+    assert compared.status == 1 and "row 2: the model was trained on pairs of texts" in compared.err
     shown = real(*words, "--compare", place / "reviews").out
     assert f"B is {place / 'reviews'}" in shown.replace("\n", "")
     value = f"{100 * one['value']:.2f}"

@@ -85,11 +85,35 @@ def test_other_settings_are_refused_and_overwritten_on_request(real, place, tmp_
     assert not (tmp_path / "m" / "checkpoints").exists()
 
 
+def test_the_test_set_is_announced_and_examined(real, place, tmp_path):
+    train = (place / "reviews.csv").read_text().splitlines()
+    rows = [*train[:3], *(f"this {row}" for row in train[3:])]
+    (tmp_path / "test.csv").write_text("\n".join(rows) + "\n")
+    words = ("finetune", "--train", place / "reviews.csv", "--model", place / "encoder", "--out", tmp_path / "m",
+             "--dry-run", "--test")  # fmt: skip
+    ran = real(*words, tmp_path / "test.csv")
+    assert ran.status == 0, ran.err
+    assert 'test.csv: 48 examples; text from column "review", label from column "mood".' in ran.err
+    assert "warning: 2 of 48 test texts (4.2 %) stand in train too: the score will be too good by them" in ran.err
+    ran = real(*words, place / "reviews.csv")
+    assert ran.status != 0 and "test texts" in ran.err and "the score would measure memory, not skill" in ran.err
+
+
+def test_a_model_of_pairs_is_asked_with_pairs(real, place):
+    ran = real("classify", "the film was good", "--model", place / "pairs")
+    assert ran.status != 0 and "trained on pairs of texts, but this is one text; give the second too" in ran.err
+    ran = real("classify", "the film was good", "--pair", "it was bad", "--model", place / "reviews")
+    assert ran.status != 0 and "trained on single texts, but this is a pair; leave the second text out" in ran.err
+    assert real("classify", "the film was good", "--pair", "it was bad", "--model", place / "pairs").status == 0
+
+
 def test_a_dry_run_writes_nothing(real, place, tmp_path):
     ran = real("finetune", "--train", place / "train.conll", "--model", place / "encoder", "--out", tmp_path / "m",
                "--dry-run")  # fmt: skip
     assert ran.status == 0 and ran.out == "" and not list(tmp_path.iterdir())
     assert "The data looks made for tag, so that is what the model learns" in ran.err
+    for told in ("epochs: ", "rate: 5e-05 at most, linear", "precision: "):
+        assert told in ran.err
     assert "27, 3, 0 examples" in ran.err and "nothing was trained and nothing written" in ran.err
 
 
@@ -179,9 +203,12 @@ def test_a_mistake_in_a_file_of_settings_is_named(real, place, tmp_path, content
         (["--out", "m"], 2, "--train is missing"),
         (["--train", "reviews.csv"], 2, "--out is missing"),
         (["--train", "reviews.csv", "--out", "m", "--epochs", "many"], 2, "--epochs"),
-        (["--train", "reviews.csv", "--out", "m", "--epochs", "0"], 1, "error: epochs is 0.0; it must be more than 0."),
+        (["--train", "reviews.csv", "--out", "m", "--epochs", "0"], 2, "epochs is 0.0; it must be more than 0."),
+        (["--train", "reviews.csv", "--out", "m", "--epochs", "-1"], 2, "epochs is -1.0; it must be more than 0."),
+        (["--train", "reviews.csv", "--out", "m", "--batch", "0"], 2, "batch is 0; it must be at least 1."),
+        (["--train", "reviews.csv", "--out", "m", "--truncate", "foo"], 2, "'foo' is not one of"),
         (["--train", "review.csv", "--out", "m"], 1, "did you mean"),
-        (["--train", "reviews.csv", "--out", "m", "--task", "clasify"], 1, "use one of classify, tag, span"),
+        (["--train", "reviews.csv", "--out", "m", "--task", "clasify"], 2, "use one of classify, tag, span"),
         (["--train", "reviews.csv", "--out", "m", "--label", "modd"], 1, 'did you mean "mood"'),
         (["--train", "reviews.csv", "--out", "m", "--model", ""], 1, "the model's name is empty"),
         (["--train", "reviews.csv", "--out", "reviews.csv", "--model", "encoder"], 1, "is a file"),

@@ -38,6 +38,17 @@ def test_without_a_terminal_each_evaluation_is_a_line(capsys):
     assert capsys.readouterr() == ("", "")
 
 
+def test_a_tie_is_not_called_better():
+    said = []
+    bar = ProgressBar(said.append, terminal=False)
+    bar.started(0, 4)
+    for step, (value, is_best) in enumerate([(0.5, True), (0.5, True), (0.4, False), (0.6, True)], 1):
+        bar.evaluated(step, {"accuracy": value}, is_best)
+    assert [line.partition("accuracy ")[2] for line in said] == [
+        "0.5000 (the best so far)", "0.5000 (as good as the best so far)", "0.4000", "0.6000 (the best so far)",
+    ]  # fmt: skip
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX")
 def test_a_terminal_gets_a_bar_that_goes_away(place, tmp_path):
     import pty

@@ -182,8 +182,8 @@ def case_told():
 
 def case_joined():
     return list(texts(["joy", "fear"] * 20 + ["joy,fear"] * 9)), None, "warning", (
-        '1 label such as "joy,fear" is made of other labels and ",": are these several labels a text '
-        "(train.csv, rows 42, 43, 44 and 6 more)?"
+        '1 label such as "joy,fear" is made of other labels and ",": if these are several labels a text, give '
+        "--several (train.csv, rows 42, 43, 44 and 6 more)."
     )
 
 

@@ -80,6 +80,11 @@ def test_numbered_labels(tmp_path):
     assert texts(1, "anger", label_names=names) == [("fear",), ("anger",)]
     with pytest.raises(BertsmithError, match='row 1, column "label": label "3" is none of the 3 names'):
         texts("3", label_names=names)
+    for cell in ("2,0", "anger, joy"):
+        with pytest.raises(BertsmithError, match=r'several=True, separator="," \(--several --separator ,\)\.$'):
+            texts("1", cell, label_names=names)
+    with pytest.raises(BertsmithError, match=r"numbered 0 to 2\.$"):
+        texts("1,9", label_names=names)
     (tmp_path / "labels.txt").write_text("joy\n\njoy\n")
     with pytest.raises(BertsmithError, match="line 2: an empty line"):
         read_label_names(tmp_path / "labels.txt")

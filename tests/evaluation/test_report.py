@@ -288,3 +288,13 @@ def test_what_the_doctor_found_is_shown(tmp_path: Path) -> None:
     spans = [SpanExample(f"Who is {i}?", "It is Ada.", (("Ada", 6),), where=f"a.json, question {i}") for i in range(30)]
     add_diagnosis(alone, diagnose(spans, None, "span", lengths=None, limit=None), "windows")
     check_page(make_page(alone))
+
+
+def test_gold_answers_are_shown_once_and_none_is_named() -> None:
+    mistake = {"question": "Who?", "context": "It is Ada.", "score": 0.5, "where": ""}
+    said = {"predicted": "Ada", "predicted_start": 6}
+    none = {**mistake, **said, "gold": [""], "gold_start": None}
+    twice = {**mistake, "predicted": "", "predicted_start": 0, "gold": ["Ada", "Ada", "is Ada", "Ada"], "gold_start": 6}
+    shown = ["".join(check_page(make_page(RunFacts("span", errors=[error]))).text) for error in (none, twice)]
+    assert "said Ada" in shown[0] and "gold no answer" in shown[0]
+    assert "said no answer" in shown[1] and "gold Adais Ada0.500 sure" in shown[1]

@@ -56,6 +56,15 @@ def test_a_folder_on_a_disk_is_no_base_model_and_its_place_is_not_told() -> None
         assert "base_model" not in front_of(card) and "ada" not in card and "minilm" in card and "train.csv" in card
 
 
+def test_a_task_of_ones_own_is_asked_by_its_class() -> None:
+    card = make_card(RunFacts(task="stars", labels=["score"], metrics={"dev": {"close": {"value": 0.5}}}))
+    assert "# A task of its own: stars" in card and "model.predict(Class, examples)" in card
+    assert "classify" not in card.lower() and "With transformers" not in card
+    assert "bertsmith evaluate --task module:Class" in card
+    for block in re.findall(r"```python\n(.*?)```", card, re.DOTALL):
+        ast.parse(block)
+
+
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 def test_the_code_in_a_card_is_python(run: RunFacts) -> None:
     blocks = re.findall(r"```python\n(.*?)\n```", make_card(run), re.DOTALL)

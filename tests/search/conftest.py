@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tasks.made import bytelevel_files, open_both, sentencepiece_files
 from whole.tiny import make_encoder
 
 import bertsmith
@@ -20,6 +21,11 @@ def encoder(tmp_path_factory):
     return bertsmith.load(make_encoder(tmp_path_factory.mktemp("search") / "encoder"), device="cpu")
 
 
-@pytest.fixture(scope="session")
-def tokenizer(encoder):
-    return encoder.tokenizer
+@pytest.fixture(scope="session", params=["wordpiece", "bytelevel", "sentencepiece"])
+def tokenizer(request, encoder, tmp_path_factory):
+    """Each kind of vocabulary in turn."""
+    if request.param == "wordpiece":
+        return encoder.tokenizer
+    made = {"bytelevel": ("roberta", bytelevel_files), "sentencepiece": ("albert", sentencepiece_files)}
+    family, files = made[request.param]
+    return open_both(tmp_path_factory.mktemp(request.param), family, "mask", files()).ours.tokenizer

@@ -63,11 +63,11 @@ def test_blocks_give_what_one_product_gives(passages, queries, count, seed):
     random = np.random.default_rng(seed)
     vectors = random.integers(-2, 3, (passages, 4)).astype(np.float16)  # many ties
     asked = random.integers(-2, 3, (queries, 4)).astype(np.float32)
-    block, ranking.BLOCK = ranking.BLOCK, 7
+    before, (ranking.BLOCK, ranking.PANEL) = (ranking.BLOCK, ranking.PANEL), (7, 21)
     try:
         found = rank_vectors(vectors, asked, count)
     finally:
-        ranking.BLOCK = block
+        ranking.BLOCK, ranking.PANEL = before
     for query, (numbers, scores) in zip(asked, found, strict=True):
         products = vectors.astype(np.float32) @ query
         expected = np.lexsort((np.arange(passages), -products))[:count]

@@ -17,6 +17,7 @@ from bertsmith.models.checkpoint import load_checkpoint
 from bertsmith.tasks.choose import Choose
 from bertsmith.tasks.losses import Criterion
 from bertsmith.tasks.task import Row
+from bertsmith.training.recorded import Recording, Room
 from bertsmith.training.settings import Training
 from bertsmith.training.study import TaskStudy
 
@@ -158,6 +159,20 @@ def test_passes_never_part_an_example(both, budget, ranks):
             assert len(work.ids) <= budget or work.counts["loss"] == 1
     assert total == 17
     assert sorted(map(hash, seen)) == sorted(hash(frozenset(tuple(row.ids) for row in some)) for some in rows)
+
+
+def test_a_recorded_pass_costs_the_same(both):
+    """Fixed rooms are filled up behind the last row."""
+    task = make_task(both)
+    work, = TaskStudy(task, task.rows(make_examples(7)), Training(batch=7)).works(0, 0, 1, 10**6)
+    recording = Recording(Room.of(work), work, torch.device("cpu"))
+    recording.lay(work, recording.flat.numpy())
+    gold, plain = recording.given()["gold"], torch.from_numpy(work.given["gold"].values)
+    assert len(gold) > len(plain) and (gold[len(plain) :] == -100).all()
+    scores = torch.randn(len(gold), 1)
+    cost = task.loss(scores, gold, None, Criterion())
+    assert torch.allclose(cost[: len(plain)], task.loss(scores[: len(plain)], plain, None, Criterion()), atol=1e-6)
+    assert not cost[len(plain) :].any()
 
 
 def test_gradients_are_the_same_in_one_pass_or_in_many(both):

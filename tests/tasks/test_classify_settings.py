@@ -1,6 +1,8 @@
 """What training examples and choices settle: labels and their order, several or one, the positive class, mistakes."""
 
 import json
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -33,10 +35,12 @@ def test_examples_of_a_table():
 
 def test_one_label():
     settings = Classify.settle(examples(("spam",), ("ham",), ("spam",)), {})
-    assert settings == {"labels": ["ham", "spam"], "several": False, "truncate": "head", "length": None}
+    assert settings == {"labels": ["ham", "spam"], "several": False, "truncate": "head", "length": None,
+                        "pairs": False}  # fmt: skip
     assert json.loads(json.dumps(settings)) == settings
     chosen = Classify.settle(examples(("b",), ("a",)), {"truncate": "windows", "length": 128, "positive": "a"})
-    assert chosen == {"labels": ["a", "b"], "several": False, "truncate": "windows", "length": 128, "positive": "a"}
+    assert chosen == {"labels": ["a", "b"], "several": False, "truncate": "windows", "length": 128, "pairs": False,
+                      "positive": "a"}  # fmt: skip
 
 
 @pytest.mark.parametrize("labels", [[("a",), ("b", "c")], [("a",), (), ("c", "b")]])
@@ -131,3 +135,18 @@ def test_unknown_among_many():
         gold_matrix(examples(("x",)), names)
     with pytest.raises(BertsmithError, match=r"a.csv, row 2 has no label, so it cannot be scored"):
         gold_matrix(examples(None), names)
+
+
+@pytest.mark.parametrize("pairs", [True, False])
+def test_what_was_learnt_from_pairs_is_asked_with_pairs(pairs):
+    one, two = TextExample("a", None, ("x",), "f.csv, row 2"), TextExample("a", "b", ("y",))
+    learnt, other = (two, one) if pairs else (one, two)
+    settings = Classify.settle([learnt, replace(learnt, labels=("z",))], {})
+    assert settings["pairs"] is pairs
+    wanted = r"^f.csv, row 2: the model was trained on pairs .* \(pair=, --pair\)\.$" if pairs else (
+        r"^the model was trained on single texts, but this is a pair; leave the second text out\.$")  # fmt: skip
+    tokenizer: Any = None  # refused before anything is tokenized
+    with pytest.raises(BertsmithError, match=wanted):
+        Classify(tokenizer, 64, "head", settings).rows([learnt, other])
+    mixed = Classify.settle([one, two], {})
+    assert "pairs" not in mixed and "pairs" not in Classify.settings_from(["x", "y"], None)

@@ -7,6 +7,7 @@ from tasks.made import CLOSE
 
 from bertsmith.errors import BertsmithError
 from bertsmith.models.network import Network
+from bertsmith.tasks.texts import pair_up
 
 ODD = ["", "   ", "\n\t", "\x00\x01\x7f", "\ud800 dog \udfff", "\u200b\u00ad", "é" * 50, "🦊 fox", "\r\n", "\ufeffdog"]
 JOBS = ["fill", "embed", "hidden"]
@@ -97,6 +98,14 @@ def test_what_is_not_a_number_is_no_answer(bert_pairs, monkeypatch, job, bad):
     monkeypatch.setattr(Network, "states", lambda self, batch: iter([torch.full((len(batch.ids), 48), bad)]))
     with pytest.raises(BertsmithError, match="a score that is not a number"):
         ask()
+
+
+@pytest.mark.parametrize("pair", [("a", "b"), ["a", "b"]])
+def test_pairs_in_one_list(pair):
+    for given in ([pair], ["c", pair], iter(["c", pair])):
+        with pytest.raises(BertsmithError, match=r"is a pair of texts; .* as in classify\(firsts, pair=seconds\)\.$"):
+            pair_up("classify", given, None)
+    assert pair_up("classify", (text for text in "ab"), None) == ([("a", None), ("b", None)], False)
 
 
 def test_not_a_pair(bert_pairs):

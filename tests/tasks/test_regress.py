@@ -163,6 +163,11 @@ def test_a_model_of_classes_gives_no_number():
         Regress.settle([NumberExample("a", None, 2.0)] * 3, {})
 
 
+def test_a_share_of_one_number_is_told():
+    (level, sentence), = told(numbers([0.0] * 98 + [1.0, 2.0]))
+    assert (level, sentence) == ("warning", "98 of 100 numbers of train are 0.")
+
+
 def told(train, dev=None):
     return [(f.level, f.sentence) for f in diagnose(train, dev, "regress", lengths=None, limit=None).findings]
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from bertsmith.data.examples import SpanExample
 from bertsmith.errors import BertsmithError
+from bertsmith.evaluation.scoring import with_intervals
 from bertsmith.tasks.squad_score import find_thresholds, normalise, score_predictions, score_texts
 
 BOTH_VERSIONS = [  # answer, gold answers, exact, f1
@@ -130,3 +131,13 @@ def test_threshold_by_hand():
 def test_no_answer_scores_must_be_complete():
     with pytest.raises(BertsmithError, match='lack question "b"'):
         score_predictions({}, [example([], "a"), example([], "b")], {"a": 0.5})
+
+
+def test_each_part_knows_how_many_questions_count_in_it():
+    """As in evaluate-v2.0.py, whose HasAns_total and NoAns_total are those of the parts."""
+    examples = [SpanExample("q", "In Paris.", (("Paris", 3),) if n < 3 else (), str(n)) for n in range(8)]
+    examples.append(SpanExample("q", "In Paris.", None, "unknown"))
+    scored = with_intervals(score_predictions({str(n): "Paris" for n in range(8)}, examples), len(examples))
+    assert {name: score["n"] for name, score in scored.items()} == {
+        "f1": 8, "exact": 8, "has_answer_f1": 3, "has_answer_exact": 3, "no_answer_f1": 5, "no_answer_exact": 5,
+    }  # fmt: skip

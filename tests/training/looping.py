@@ -33,6 +33,7 @@ def make_loop(
 ) -> Loop:
     run = RunFolder(folder)
     run.claim({}, overwrite=False)
+    run.lock.release()  # as the end of a process would: tests start a run in the same one again
 
     def write(to: Path) -> None:
         save_checkpoint(checkpoint, to)

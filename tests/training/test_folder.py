@@ -1,6 +1,9 @@
 """Whose folder it is: the same run goes on, a finished one says so, another is refused, nobody's files are touched."""
 
 import json
+import signal
+import subprocess
+import sys
 
 import pytest
 from training.texts import make_texts
@@ -107,6 +110,7 @@ def test_a_kill_while_overwriting_leaves_the_old_run(tmp_path, monkeypatch, remo
     if not removed:
         monkeypatch.setattr("shutil.rmtree", lambda path, ignore_errors=False: None)
     folder.claim({"rate": 2}, overwrite=True)
+    folder.lock.release()  # as a kill does
     known = json.loads((tmp_path / "out" / "run.json").read_text())
     assert known == {"asked": {"rate": 1}, "finished": False}
     again = RunFolder(tmp_path / "out")
@@ -131,7 +135,51 @@ def test_a_kill_as_it_finishes_does_not_lose_the_run(tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.rmtree", killed)
     with pytest.raises(SystemExit):
         folder.finish({"rate": 1}, keep=False)
+    folder.lock.release()  # as a kill does
     assert RunFolder(tmp_path / "out").claim({"rate": 1}, overwrite=False) is True
+
+
+HOLDS = """
+import sys, time
+from pathlib import Path
+from bertsmith.training.folder import RunFolder
+RunFolder(Path(sys.argv[1])).claim({"rate": 1}, overwrite=False)
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="locks are POSIX")
+def test_a_folder_that_another_process_writes_to_is_refused_until_that_is_killed(small_model, tmp_path):
+    out = tmp_path / "out"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDS, out], stdout=subprocess.PIPE, text=True, env={"PYTHONPATH": ":".join(sys.path)}
+    )
+    with holder:
+        assert holder.stdout.readline() == "held\n"
+        for overwrite in (False, True):
+            with pytest.raises(BertsmithError, match=r"out is being written by another process; wait for it, or "):
+                tune(small_model, out, overwrite=overwrite)
+        holder.send_signal(signal.SIGKILL)
+        holder.wait(timeout=60)
+    assert (out / ".lock").exists()
+    run, _ = tune(small_model, out)
+    assert run.outcome and not (out / ".lock").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="locks are POSIX")
+def test_a_lock_is_one_runs_and_ends_with_it(tmp_path):
+    first, second = RunFolder(tmp_path), RunFolder(tmp_path)
+    first.lock.take()
+    first.lock.take()  # has it
+    with pytest.raises(BertsmithError, match="another process"):
+        second.lock.take()
+    second.lock.release()  # has nothing to give
+    assert (tmp_path / ".lock").exists()
+    first.lock.release()
+    second.lock.take()
+    second.lock.release()
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_is_no_folder(small_model, tmp_path):

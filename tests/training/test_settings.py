@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bertsmith.errors import BertsmithError
-from bertsmith.training.choices import read_toml, sort_choices, take_columns
+from bertsmith.training.choices import TaskChoices, read_toml, refuse_unused, sort_choices, take_columns
 from bertsmith.training.schedule import count_steps
 from bertsmith.training.settings import Training
 
@@ -138,3 +138,35 @@ def test_columns_that_are_none(given, sentence):
         take_columns(given)
     assert str(caught.value) == sentence
     assert take_columns({"text": "review", "label": 2, "pair": None}) == {"text": "review", "label": "2"}
+
+
+@pytest.mark.parametrize(
+    "name, ours",
+    [("learning_rate", "rate"), ("lr", "rate"), ("batch_size", "batch"), ("num_train_epochs", "epochs"),
+     ("max_length", "length"), ("weight-decay", "weight_decay"), ("Learning-Rate", "rate"), ("fp16", "precision")],
+)  # fmt: skip
+def test_names_of_other_libraries_find_ours(name, ours):
+    with pytest.raises(BertsmithError, match=rf"^{name} is not a setting; did you mean {ours}\.$"):
+        sort_choices({name: 1})
+
+
+@pytest.mark.parametrize(
+    "task, chosen, users",
+    [("classify", {"scheme": "iob2"}, "tag"), ("classify", {"overlap": 8}, "span"),
+     ("tag", {"several": False}, "classify"), ("span", {"calibrate": True}, "classify"),
+     ("regress", {"label_names": "x"}, "classify and tag"),
+     ("choose", {"answer_length": 3}, "span")],
+)  # fmt: skip
+def test_what_a_task_has_no_use_for_is_refused(task, chosen, users):
+    name = next(iter(chosen))
+    wanted = rf"^{name} is for {users} and has no use in {task}; leave --{name.replace('_', '-')} out\.$"
+    with pytest.raises(BertsmithError, match=wanted):
+        refuse_unused(task, TaskChoices(**chosen))
+    refuse_unused("module:Class", TaskChoices(**chosen))
+    refuse_unused(users.split()[0], TaskChoices(**chosen, truncate="tail", length=9))
+
+
+@pytest.mark.parametrize("value", ["foo", 3, ""])
+def test_a_policy_that_is_none_is_refused_at_once(value):
+    with pytest.raises(BertsmithError, match="not a choice; use one of error, head, tail, head\\+tail, windows"):
+        sort_choices({"truncate": value})

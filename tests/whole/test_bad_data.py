@@ -242,8 +242,8 @@ CASES: list[Case] = [
          'reviews.csv, row 2, column "label": the label is empty',
          {"reviews.csv": rows(labels=["NaN", *(f"{n / 8:.3f}" for n in range(23))])}),
     Case("several labels in one cell", "warning",
-         '1 label such as "pos;neg" is made of other labels and ";": are these several labels a text '
-         "(reviews.csv, rows 4, 7, 10 and 5 more)?",
+         '1 label such as "pos;neg" is made of other labels and ";": if these are several labels a text, give '
+         "--several (reviews.csv, rows 4, 7, 10 and 5 more).",
          {"reviews.csv": rows(labels=["pos", "neg", "pos;neg"] * 8)}),
     Case("the text column chosen as label too", "error",
          "The text is the label itself in 24 examples: is one column used for both (reviews.csv, rows 2, 3, 4 "

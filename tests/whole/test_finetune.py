@@ -202,7 +202,8 @@ def test_what_would_end_a_run_late_ends_it_before(tmp_path, encoder):
     long = [*reviews("a"), {"text": "very " * 100, "label": "pos"}]
     sides = {"dev": reviews("a"), "test": reviews("this")}
     cases = {
-        "test, row 49: the label 'mixed' is not one of the model's": {**sides, "test": wrong},
+        r'Test has the label "mixed", which train never shows, .* \(test, row 49\)': {**sides, "test": wrong},
+        "test, row 49: the label 'mixed' is not one of the model's": {**sides, "test": wrong, "check": False},
         "dev, row 49: the input has 102 tokens but at most 64 fit": {**sides, "dev": long, "truncate": "error"},
         "metric='bleu' is not a choice for classify": {**sides, "metric": "bleu"},
     }
@@ -244,3 +245,15 @@ def test_a_sentence_encoder_predicts_at_the_length_it_was_trained_at(tmp_path):
     run = learn(tmp_path / "m", folder, long, max_steps=2)
     assert run.model.limit == 64 and run.model.classify(long[0]["text"]).truncated == 0
     assert json.loads((run.folder / "metrics.json").read_text())["lengths"]["train"]["limit"] == 64
+
+
+def test_a_model_that_learned_nothing_is_called_so(tmp_path, encoder):
+    """A network whose answer depends on nothing says one label to all texts: at best the majority's share is right."""
+    said = []
+    rows = [row for row in reviews() if row["label"] == "pos" or "film" in row["text"]]
+    other = [row for row in reviews("a") if row["label"] == "pos" or "film" in row["text"]]
+    learn(tmp_path / "m", encoder, rows, other, max_steps=1, epochs=1, rate=1e-9, check=False, say=said.append)
+    told = next(sentence for sentence in said if sentence.startswith("warning: On dev, the accuracy of "))
+    assert told.endswith(f"is no better than saying “pos” to everything, which would give {24 / 28:.4f}.")
+    assert told.removeprefix("warning: ") in (tmp_path / "m" / "README.md").read_text("utf-8")
+    assert "no better than saying" in (tmp_path / "m" / "report.html").read_text("utf-8")

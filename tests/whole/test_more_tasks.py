@@ -96,6 +96,15 @@ def test_jobs_that_do_not_fit_say_so(rated, chosen):
         chosen[0].model.score("x")
 
 
+def test_a_model_of_others_is_evaluated_by_its_problem_type(tmp_path):
+    settings = {"num_labels": 1, "problem_type": "regression"}
+    folder = make_encoder(tmp_path / "number", "ForSequenceClassification", **settings)
+    found = bertsmith.evaluate(folder, ratings(), device="cpu")
+    assert found["task"] == "regress" and list(found["metrics"]) == ["pearson", "spearman", "mse", "mae"]
+    folder = make_encoder(tmp_path / "choose", "ForMultipleChoice")
+    assert bertsmith.evaluate(folder, questions(), device="cpu")["task"] == "choose"
+
+
 def test_only_metrics_of_which_more_is_better_choose(tmp_path, encoder):
     with pytest.raises(BertsmithError, match="metric='mse' is not a choice for regress; use one of pearson, spearman"):
         bertsmith.finetune("regress", ratings(), out=tmp_path / "x", model=encoder, metric="mse", **LEARN)

@@ -1,5 +1,6 @@
 """What the README says is so: its Python runs, its tables are up to date, its verbs answer."""
 
+import json
 import os
 import re
 import runpy
@@ -47,6 +48,20 @@ def tune_models(place):
     story = [{"question": "who?", "context": f"{name} lives here", "answers": name} for name in tiny.PEOPLE]
     bertsmith.finetune("span", story, out=place / "my-reader", max_steps=1)
     shutil.copytree(place / "my-classifier", place / "another-model")
+    tune_more(place)
+
+
+def tune_more(place):
+    """For numbers, choices and labels that were never learnt; a step each."""
+    pairs = [{"text": f"text {i}", "pair": f"text {i % 5}", "score": i / 7} for i in range(30)]
+    (place / "pairs.csv").write_text("text,pair\n" + "".join(f"{row['text']},{row['pair']}\n" for row in pairs))
+    questions = [{"prompt": f"what {i}?", "choices": [f"this {i}", "that"], "answer": i % 2} for i in range(30)]
+    (place / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions))
+    said = ("contradiction", "neutral", "entailment")
+    inferred = [{"premise": f"text {i}", "hypothesis": f"it is {i}", "label": said[i % 3]} for i in range(30)]
+    for task, rows, name in (("regress", pairs, "my-scorer"), ("choose", questions, "my-chooser"),
+                             ("classify", inferred, "my-nli-model")):  # fmt: skip
+        bertsmith.finetune(task, rows, out=place / name, model=place / "my-bert", max_steps=1)
 
 
 def test_the_python_blocks_run_in_order(folder, monkeypatch, capsys):

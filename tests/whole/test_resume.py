@@ -11,7 +11,7 @@ from training.made import make_folder
 from training.texts import make_texts
 from whole.soak_resume import SETTINGS, Run, differences
 
-from bertsmith.errors import BertsmithError
+from bertsmith.errors import BertsmithError, Stopped
 from bertsmith.finetuning import finetune
 from bertsmith.training.folder import RunFolder
 from bertsmith.training.loop import Watcher
@@ -93,13 +93,13 @@ def test_an_interrupt_saves_and_says_how_to_go_on(model, whole, tmp_path, step, 
 class Signal(Watcher):
     """Ctrl-C, once or twice, while a step is at work."""
 
-    def __init__(self, step: int, times: int = 1) -> None:
-        self.step, self.times = step, times
+    def __init__(self, step: int, times: int = 1, number: int = signal.SIGINT) -> None:
+        self.step, self.times, self.number = step, times, number
 
     def stepped(self, step, record, speed):
         if step == self.step:
             for _ in range(self.times):
-                os.kill(os.getpid(), signal.SIGINT)
+                os.kill(os.getpid(), self.number)
 
 
 def test_control_c_waits_for_the_end_of_a_step(model, whole, tmp_path):
@@ -107,6 +107,14 @@ def test_control_c_waits_for_the_end_of_a_step(model, whole, tmp_path):
         train(model, tmp_path / "out", Signal(13))
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     train(model, tmp_path / "out")
+    assert differences(whole, tmp_path / "out") == []
+
+
+def test_sigterm_saves_and_says_the_same(model, whole, tmp_path):
+    with pytest.raises(Stopped, match=r"^stopped at step 13 of 30; the same command goes on from there") as caught:
+        train(model, tmp_path / "out", Signal(13, number=signal.SIGTERM))
+    assert caught.value.number == signal.SIGTERM and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert "going on from last-000013." in train(model, tmp_path / "out")
     assert differences(whole, tmp_path / "out") == []
 
 

@@ -1,7 +1,7 @@
 """The command line. In: the words after `bertsmith`. Out: answers on standard output, all else on standard error.
 
 Exit status: 0 done, 1 a mistake in a file, a setting or an input (one sentence says which), 2 a mistake in the command
-itself, 130 stopped by Ctrl-C, 141 the reader of the pipe has left.
+itself, 130 stopped by Ctrl-C, 143 stopped by SIGTERM while training, 141 the reader of the pipe has left.
 """
 
 import sys
@@ -10,12 +10,15 @@ import sys
 def main() -> None:
     """Runs one command and ends the process with its status."""
     from bertsmith.cli.output import write_note
-    from bertsmith.errors import BertsmithError
+    from bertsmith.errors import BertsmithError, Stopped
 
     try:
         from bertsmith.cli.app import app
 
         app(prog_name="bertsmith")
+    except Stopped as error:
+        write_note(str(error))
+        sys.exit(128 + error.number)  # as shells do
     except BertsmithError as error:
         write_note(f"error: {error}")
         sys.exit(1)

@@ -18,6 +18,7 @@ from bertsmith.cli.info import info
 from bertsmith.cli.models import models
 from bertsmith.cli.options import spread
 from bertsmith.cli.score import score
+from bertsmith.cli.search import search
 from bertsmith.cli.tag import tag
 from bertsmith.cli.tokenize import tokenize
 
@@ -61,6 +62,9 @@ def bertsmith(
 
 
 # In the order in which a person meets them.
-VERBS = (check, finetune, evaluate, classify, score, tag, answer, choose, fill, follows, embed, tokenize, info, models)
+VERBS = (
+    *(check, finetune, evaluate, classify, score, tag, answer, choose, fill, follows, embed, search),
+    *(tokenize, info, models),
+)
 for verb in VERBS:
     app.command(cls=PanelCommand)(spread(verb))

@@ -54,6 +54,10 @@ def describe_side(side: str, facts: Mapping[str, Any]) -> Iterator[str]:
         yield "  columns  " + ", ".join(f"{role}: {column}" for role, column in facts["roles"].items())
     if facts.get("impossible"):
         yield f"  without answer  {facts['impossible']:,} ({share(facts['impossible'], facts['examples'])})"
+    if "spread" in facts:
+        yield f"  numbers  {facts['least']:g} to {facts['most']:g}, mean {facts['mean']:g}, spread {facts['spread']:g}"
+    if "most_choices" in facts:
+        yield f"  choices  {facts['least_choices']:,} to {facts['most_choices']:,} each"
     if facts.get("labels"):
         yield from draw_balance(facts["labels"])
     if facts.get("lengths"):

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bertsmith.cli.flags import ColumnFlags, Flags
+from bertsmith.cli.flags import ColumnFlags, Flags, check_flags
 from bertsmith.cli.options import Format, ModelOptions, look_here
 from bertsmith.cli.output import Cuts, Rows, drop_nan, wants_json, write_json, write_note, write_table
 from bertsmith.training.choices import TaskChoices
@@ -47,6 +47,7 @@ def evaluate(
 
     if predictions is not None and compare is not None:
         raise typer.BadParameter("--predictions are scored alone; leave --compare out.")
+    check_flags({**columns, **choices})
     look_here(task)
     as_json = wants_json(options.as_json)
     found = bertsmith.evaluate(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bertsmith.cli.flags import ColumnFlags, Flags, combine
+from bertsmith.cli.flags import ColumnFlags, Flags, check_flags, combine
 from bertsmith.cli.options import Device, Format, look_here
 from bertsmith.cli.output import drop_nan, wants_json, write_json, write_note
 from bertsmith.errors import BertsmithError
@@ -85,6 +85,9 @@ def finetune(
     """
     flags = {"task": task, "train": train, "dev": dev, "test": test, "model": model, "out": out, "device": device,
              "threads": threads, "format": format}  # fmt: skip
+    check_flags({**columns, **choices, **training})
+    if task is not None:
+        check_task(task)
     asked = combine(read_settings(settings) if settings else {}, {**flags, **columns, **choices, **training})
     for name in ("train", "out"):
         if name not in asked:
@@ -97,6 +100,17 @@ def finetune(
     result = carry_out(asked, {**modes, "download": download}, say)
     if result is not None and is_first and as_json:
         write_json(drop_nan(result))
+
+
+def check_task(name: str) -> None:
+    """Before the data is read; a name that is no task's is a mistake in the command."""
+    from bertsmith.tasks.catalog import find_task
+
+    look_here(name)
+    try:
+        find_task(name)
+    except BertsmithError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -119,7 +133,7 @@ def carry_out(asked: dict[str, Any], modes: Mapping[str, Any], say: Callable[[st
     from bertsmith.checking import choose_kind
     from bertsmith.data.columns import find_roles
     from bertsmith.data.findings import counted
-    from bertsmith.data.reading import read_sides
+    from bertsmith.data.reading import read_sides, read_table
     from bertsmith.models.files import take_folder
     from bertsmith.tasks.catalog import find_task
     from bertsmith.training.watching import Events, ProgressBar
@@ -127,14 +141,17 @@ def carry_out(asked: dict[str, Any], modes: Mapping[str, Any], say: Callable[[st
     # Settings are looked at before the data: a large file must not be read for nothing.
     _, _, columns = sort_choices({name: value for name, value in asked.items() if name not in RUN})
     train, *others = read_sides(asked.pop("train"), asked.pop("dev", None), asked.get("format"))
+    if asked.get("test") is not None:
+        asked["test"] = read_table(asked["test"], format=asked.get("format"))
+    tables = [train, *others, *filter(None, [asked.get("test")])]
     task = asked.pop("task", None)
     if task is None:
         task = choose_kind(None, train, columns)
         say(f"The data looks made for {task}, so that is what the model learns (--task NAME chooses another).")
     look_here(task)
     kind = find_task(task)
-    found = find_roles([train, *others], kind.roles, columns, kind.required)
-    for table, roles in zip((train, *others), found, strict=True):
+    found = find_roles(tables, kind.roles, columns, kind.required)
+    for table, roles in zip(tables, found, strict=True):
         taken = ", ".join(f'{role} from column "{column}"' for role, column in roles.items())
         say(f"{table.name}: {counted(len(table.records), 'example')}; {taken}.")
     dev = others[0] if others else None

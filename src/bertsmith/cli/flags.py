@@ -13,7 +13,9 @@ import typer
 from typer.core import TyperCommand
 
 from bertsmith.cli import sentences
+from bertsmith.errors import BertsmithError
 from bertsmith.training.choices import COLUMNS as ROLES
+from bertsmith.training.choices import sort_choices
 
 METAVARS = {int: "N", float: "X", str: "TEXT"}
 
@@ -112,6 +114,14 @@ def _number_or_word(value: str) -> Any:
 def find_group(annotation: Any) -> Any:
     """The group of flags that a parameter's annotation holds, or None."""
     return next((part for part in get_args(annotation)[1:] if isinstance(part, Flags | ColumnFlags)), None)
+
+
+def check_flags(given: Mapping[str, Any]) -> None:
+    """A wrong value of a flag is a mistake in the command; the same value in a file is one in the file."""
+    try:
+        sort_choices(given)
+    except BertsmithError as error:
+        raise typer.BadParameter(str(error)) from error
 
 
 def combine(file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -43,7 +43,9 @@ def search(
         Path | None,
         typer.Option("--index", metavar="DIR", help="Where the index is kept; else .bertsmith-index in the folder."),
     ] = None,
-    passage_tokens: Annotated[int, typer.Option(metavar="N", min=8, help="The longest passage.")] = 128,
+    passage_tokens: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="The longest passage; else 128, or what the model reads.")
+    ] = None,
     options: ModelOptions,
 ) -> None:
     """Search a folder of texts by meaning and by words.
@@ -75,6 +77,8 @@ def search(
         return list(zip(made.search(texts, top_k, how=how, rerank=judge), olds, strict=True))
 
     for given, (result, old) in ask(chunks, question):
+        if result.truncated:
+            write_note(f"cut: a query was longer than {made.model.limit:,} tokens; {result.truncated:,} were not seen")
         if as_json:
             write_json({"input": given.text, **result.as_dict(), **({} if old is None else {"before": old.answers})})
         elif old is None:

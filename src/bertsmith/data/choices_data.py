@@ -121,9 +121,7 @@ def _read_options(cell: Any, table: Table, index: int, column: str) -> Options:
         texts = [] if is_missing(cell) else [cell]
     for number, text in enumerate(texts, 1):
         if not isinstance(text, str):
-            raise BertsmithError(
-                f"{table.where(index, column)}: choice {number} must be a text, not {describe(text)}."
-            )
+            raise BertsmithError(f"{table.where(index, column)}: choice {number} must be a text, not {describe(text)}.")
         sound(text, table, index, column)
     return Options(texts, [plain_label(name) for name in names] if len(names) == len(texts) else [])
 

@@ -9,12 +9,13 @@ from typing import Any, Literal
 
 from bertsmith.data.columns import Columns
 from bertsmith.data.doctor_choices import examine_choices
-from bertsmith.data.doctor_lengths import measure_lengths, report_lengths
+from bertsmith.data.doctor_lengths import measure_lengths, report_lengths, report_tokenless
 from bertsmith.data.doctor_numbers import examine_numbers
 from bertsmith.data.doctor_spans import examine_spans
 from bertsmith.data.doctor_tags import examine_tags
+from bertsmith.data.doctor_test import examine_test
 from bertsmith.data.doctor_texts import examine_texts
-from bertsmith.data.findings import Diagnosis, Finding
+from bertsmith.data.findings import Diagnosis, Finding, counted, quoted
 from bertsmith.data.table import Table
 
 Kind = Literal["classify", "tag", "span", "regress", "choose"]
@@ -26,6 +27,7 @@ NOUNS = {
     "regress": ("text", "texts"),
     "choose": ("prompt with a choice", "prompts with a choice"),
 }
+CUTS = {"windows": "would be read in further windows", "error": "would not fit, which truncate='error' refuses"}
 FEWEST = 20  # examples in train: a model learns nothing from fewer that a rule would not do
 
 
@@ -37,11 +39,15 @@ def diagnose(
     lengths: Lengths | None,
     limit: int | None,
     several: bool = False,
+    test: Sequence[Any] | None = None,
+    policy: str | None = None,
+    names: Sequence[str] | None = None,
 ) -> Diagnosis:
     """What is wrong with these examples and what is good to know.
 
     `lengths` gives the tokens of examples, those of the special tokens included; without it words are counted. `limit`
-    is the longest row the model reads; `several` allows any number of labels a text.
+    is the longest row the model reads and `policy` what becomes of longer ones; `several` allows any number of labels a
+    text, and `names` are those that a person gave to numbered labels or tags.
     """
     diagnosis = Diagnosis(facts={"task": kind, "train": {"examples": len(train)}, "dev": None})
     if dev is not None:
@@ -60,22 +66,36 @@ def diagnose(
         examine_spans(diagnosis, train, dev)
     for side, examples in (("train", train), ("dev", dev or ())):
         if examples:
-            _examine_lengths(diagnosis, side, examples, kind, lengths, limit)
+            _examine_lengths(diagnosis, side, examples, kind, lengths, limit, policy)
+    if test is not None:
+        examine_test(diagnosis, train, dev, test, kind)
+    _report_names(diagnosis, train, names, "tag" if kind == "tag" else "label")
     return diagnosis.settle()
 
 
+def _report_names(diagnosis: Diagnosis, train: Sequence[Any], names: Sequence[str] | None, noun: str) -> None:
+    """Names that were given but that no example bears."""
+    used = {name for e in train for name in getattr(e, f"{noun}s", None) or ()}
+    never = [name for name in names or () if name not in used]
+    if names and never and train:
+        diagnosis.add("note", f"{len(never):,} of the {counted(len(names), 'name')} given never "
+                      f"{'occurs' if len(never) == 1 else 'occur'} as a {noun} in train: {quoted(never)}")  # fmt: skip
+
+
 def _examine_lengths(
-    diagnosis: Diagnosis, side: str, examples: Sequence[Any], kind: Kind, lengths: Lengths | None, limit: int | None
-) -> None:
+    diagnosis: Diagnosis, side: str, examples: Sequence[Any], kind: Kind, lengths: Lengths | None, limit: int | None,
+    policy: str | None,
+) -> None:  # fmt: skip
     unit = "tokens" if lengths else "words"
     measured = (lengths or count_words)(examples)
     facts = measure_lengths(measured, limit, unit)
-    cuts = "would be cut"
+    if lengths:
+        report_tokenless(diagnosis, examples, measured, count_words(examples), lengths, NOUNS[kind])
+    policy = policy or ("windows" if kind == "span" else "head")
     if kind == "span" and limit:
-        cuts = "would be read in further windows"
         facts["windows_at_least"] = sum(-(-length // limit) for length in measured)
     diagnosis.facts[side]["lengths"] = facts
-    report_lengths(diagnosis, examples, measured, facts, NOUNS[kind], cuts)
+    report_lengths(diagnosis, examples, measured, facts, NOUNS[kind], CUTS.get(policy, "would be cut"))
 
 
 def count_words(examples: Sequence[Any]) -> list[int]:

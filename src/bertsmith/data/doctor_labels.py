@@ -108,9 +108,12 @@ def report_balance(diagnosis: Diagnosis, labels: Labels, noun: str = "label", no
 
 
 def report_strays(
-    diagnosis: Diagnosis, train: Labels, dev: Labels, noun: str = "label", tolerated: float = 0.0
+    diagnosis: Diagnosis, train: Labels, dev: Labels, noun: str = "label", tolerated: float = 0.0, side: str = "dev"
 ) -> None:
-    """Labels of one side only. Unseen ones are an error unless they are at most `tolerated` of what dev holds."""
+    """Labels of one side only. Unseen ones are an error unless they are at most `tolerated` of what dev holds.
+
+    `side` is what dev is called: test is judged alike.
+    """
     unseen = [label for label in dev.balance if label not in train.counts]
     if unseen:
         times = sum(dev.counts[label] for label in unseen)
@@ -120,13 +123,13 @@ def report_strays(
         rest = f"; {', '.join(guesses)}" if guesses else ""
         diagnosis.add(
             "warning" if small else "error",
-            f"dev has the {noun}{'s' * (len(unseen) > 1)} {quoted(unseen)}, which train never shows, so "
-            f"{counted(times, 'dev answer')} can never be right{rest}",
+            f"{side} has the {noun}{'s' * (len(unseen) > 1)} {quoted(unseen)}, which train never shows, so "
+            f"{counted(times, f'{side} answer')} can never be right{rest}",
             dev.bearers(unseen),
         )
     missing = [label for label in train.balance if label not in dev.counts]
     if missing:
-        diagnosis.add("note", f"dev never asks for the {noun}{'s' * (len(missing) > 1)} {quoted(missing)}")
+        diagnosis.add("note", f"{side} never asks for the {noun}{'s' * (len(missing) > 1)} {quoted(missing)}")
 
 
 def _guess_spelling(label: str, known: Iterable[str]) -> str | None:

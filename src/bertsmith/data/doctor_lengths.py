@@ -5,10 +5,11 @@ Out: facts (percentiles, a histogram, what is cut) and the findings that follow 
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from bertsmith.data.examples import SpanExample
+from bertsmith.data.examples import ChoiceExample, SpanExample, TagExample
 from bertsmith.data.findings import Diagnosis, Placed, counted, share
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -70,11 +71,35 @@ def report_lengths(
             [examples[i] for i in far],
         )
     diagnosis.add(
-        "warning" if cut > MOSTLY * len(examples) else "note",
+        "warning" if cut > MOSTLY * len(examples) and "windows" not in cuts else "note",
         f"{least}{size} {'is' if cut == 1 else 'are'} longer than {limit:,} tokens; {lost} {cuts}; "
         f"the longest has {lengths[longest]:,}",
         [examples[longest]],
     )
+
+
+def report_tokenless(
+    diagnosis: Diagnosis, examples: Sequence[Any], lengths: Sequence[int], words: Sequence[int],
+    measure: Callable[[Sequence[Any]], Sequence[int]], nouns: tuple[str, str],
+) -> None:  # fmt: skip
+    """Texts that look full but of which the tokenizer leaves nothing: zero-width signs, control characters."""
+    bare = measure([_emptied(example) for example in examples])  # special tokens alone
+    rows = zip(examples, lengths, words, bare, strict=True)
+    none = [example for example, length, some, least in rows if some and length <= least]
+    if none:
+        most = len(none) > MOSTLY * len(examples)
+        diagnosis.add("error" if most else "warning", f"{counted(len(none), *nouns)} of {len(examples):,} without a "
+                      f"token that the model could read, as in a text of invisible characters only", none)  # fmt: skip
+
+
+def _emptied(example: Any) -> Any:
+    if isinstance(example, SpanExample):
+        return replace(example, question="", context="")
+    if isinstance(example, ChoiceExample):
+        return replace(example, prompt="", choices=("",))
+    if isinstance(example, TagExample):
+        return replace(example, text="", spans=())
+    return replace(example, text="", pair=None if example.pair is None else "")
 
 
 def count_tokens(tokenizer: Tokenizer, examples: Sequence[Any]) -> list[int]:

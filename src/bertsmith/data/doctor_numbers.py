@@ -3,6 +3,7 @@
 In: NumberExamples of train and dev. Out: facts and findings: whether the numbers differ, which stand far from the rest.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean, pstdev, quantiles
 from typing import Any
@@ -61,9 +62,9 @@ def _report_spread(diagnosis: Diagnosis, examples: Sequence[NumberExample], side
         return
     if len(numbers) < ENOUGH_TO_JUDGE:
         return
-    common = max(set(numbers), key=numbers.count) if len(set(numbers)) < 100 else numbers[0]
-    if numbers.count(common) >= MOST_SHARE * len(numbers):
-        diagnosis.add("warning", f"{numbers.count(common):,} of {len(numbers):,} numbers of {side} are {common:g}")
+    common, times = Counter(numbers).most_common(1)[0]
+    if times >= MOST_SHARE * len(numbers):
+        diagnosis.add("warning", f"{times:,} of {len(numbers):,} numbers of {side} are {common:g}")
         return
     low, _, high = quantiles(numbers, n=4, method="inclusive")
     reach = FAR * (high - low)

@@ -5,7 +5,7 @@ In: examples and what stands in them. Out: findings.
 
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 from bertsmith.data.findings import Diagnosis, Level, Placed, counted, share
 
@@ -77,21 +77,23 @@ def report_repeats(
 
 
 def report_overlap(
-    diagnosis: Diagnosis, train: Sequence[Hashable], dev: Sequence[Placed], keys: Sequence[Hashable], noun: str
-) -> None:
-    """Dev examples that train holds too: a score on them is not one for new texts."""
-    seen = set(train)
-    shared = [example for example, key in zip(dev, keys, strict=True) if key in seen]
-    diagnosis.facts["dev"]["overlap"] = len(shared)
+    diagnosis: Diagnosis, held: Iterable[Hashable], examples: Sequence[Placed], keys: Sequence[Hashable], noun: str,
+    side: str = "dev", holder: str = "train",
+) -> None:  # fmt: skip
+    """Examples of dev (or test) that train (or dev) holds too: a score on them is not one for new texts."""
+    seen = set(held)
+    shared = [example for example, key in zip(examples, keys, strict=True) if key in seen]
+    diagnosis.facts[side]["overlap"] = len(shared)
     if not shared:
         return
     stand = "stands" if len(shared) == 1 else "stand"
-    most = len(shared) >= TOO_MUCH_OVERLAP * len(dev)
-    size = f"all {len(dev):,}" if len(shared) == len(dev) else f"{len(shared):,} of {len(dev):,}"
-    memory = "the score would measure memory, not skill; give dev texts that train does not hold"
+    most = len(shared) >= TOO_MUCH_OVERLAP * len(examples)
+    size = f"all {len(examples):,}" if len(shared) == len(examples) else f"{len(shared):,} of {len(examples):,}"
+    told = "be that of dev once more, which chose the model" if holder == "dev" else "measure memory, not skill"
+    memory = f"the score would {told}; give {side} texts that {holder} does not hold"
     diagnosis.add(
         "error" if most else "warning",
-        f"{size} dev {noun}s ({share(len(shared), len(dev))}) {stand} in train too: "
+        f"{size} {side} {noun}s ({share(len(shared), len(examples))}) {stand} in {holder} too: "
         f"{memory if most else 'the score will be too good by them'}",
         shared,
     )

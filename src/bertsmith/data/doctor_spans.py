@@ -29,13 +29,14 @@ def examine_spans(diagnosis: Diagnosis, train: Sequence[SpanExample], dev: Seque
         _report_ids(diagnosis, examples)
         _report_impossible(diagnosis, known, side)
     golds = [None if e.answers is None else frozenset(text for text, _ in e.answers) for e in train]
-    report_repeats(diagnosis, train, [_key(e) for e in train], golds, "question", "answers")
+    report_repeats(diagnosis, train, [key(e) for e in train], golds, "question", "answers")
     if dev:
-        report_overlap(diagnosis, [_key(e) for e in train], dev, [_key(e) for e in dev], "question")
-        _report_shared(diagnosis, train, dev)
+        report_overlap(diagnosis, [key(e) for e in train], dev, [key(e) for e in dev], "question")
+        compare_questions(diagnosis, train, dev, "dev")
 
 
-def _key(example: SpanExample) -> tuple[str, str]:
+def key(example: SpanExample) -> tuple[str, str]:
+    """What makes two examples the same question."""
     return example.question.strip(), example.context
 
 
@@ -112,10 +113,39 @@ def _report_impossible(diagnosis: Diagnosis, known: Sequence[SpanExample], side:
         diagnosis.add("note", f"{rate} of the {side} questions have no answer in their text")
 
 
-def _report_shared(diagnosis: Diagnosis, train: Sequence[SpanExample], dev: Sequence[SpanExample]) -> None:
+def compare_questions(
+    diagnosis: Diagnosis, train: Sequence[SpanExample], other: Sequence[SpanExample], side: str
+) -> None:
+    """What dev or test shares with train, and what they lack of each other."""
+    _report_shared(diagnosis, train, other, side)
+    _compare_impossible(diagnosis, train, other, side)
+
+
+def _compare_impossible(
+    diagnosis: Diagnosis, train: Sequence[SpanExample], other: Sequence[SpanExample], side: str
+) -> None:
+    """Questions without an answer that one side has and the other has not: the model learns another task."""
+    taught, asked = ([e for e in some if e.answers == ()] for some in (train, other))
+    if asked and not taught:
+        diagnosis.add(
+            "warning",
+            f"{counted(len(asked), f'{side} question')} ({share(len(asked), len(other))}) without an answer, but every "
+            f"train question has one: the model will always answer, so each of these will be wrong",
+            asked,
+        )
+    if not asked and len(taught) > HARDLY_ANY * len(train):
+        diagnosis.add(
+            "warning",
+            f"{share(len(taught), len(train))} of the train questions have no answer, but every {side} question has "
+            f'one: the model learns to say "no answer", and each time it does so in {side} it will be wrong',
+            taught,
+        )
+
+
+def _report_shared(diagnosis: Diagnosis, train: Sequence[SpanExample], other: Sequence[SpanExample], side: str) -> None:
     seen = {e.context for e in train}
-    shared = [e for e in dev if e.context in seen]
-    diagnosis.facts["dev"]["shared_contexts"] = len({e.context for e in shared})
-    if len(shared) > diagnosis.facts["dev"]["overlap"]:
-        diagnosis.add("warning", f"{share(len(shared), len(dev))} of the dev questions are about a text that train "
-                      f"has questions about too: the score will be too good by them", shared)  # fmt: skip
+    shared = [e for e in other if e.context in seen]
+    diagnosis.facts[side]["shared_contexts"] = len({e.context for e in shared})
+    if len(shared) > diagnosis.facts[side]["overlap"]:
+        diagnosis.add("warning", f"{share(len(shared), len(other))} of the {side} questions are about a text that "
+                      f"train has questions about too: the score will be too good by them", shared)  # fmt: skip

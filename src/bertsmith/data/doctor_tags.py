@@ -36,16 +36,27 @@ def examine_tags(diagnosis: Diagnosis, train: Sequence[TagExample], dev: Sequenc
         diagnosis.facts[side] |= {"words": words, "untagged_sentences": bare, **balance_facts(types[side])}
     diagnosis.facts["scheme"] = scheme
     full = [e for e in train if e.text.strip()]
-    report_repeats(diagnosis, full, [_key(e) for e in full], [e.tags for e in full], "sentence", "tags")
+    report_repeats(diagnosis, full, [key(e) for e in full], [e.tags for e in full], "sentence", "tags")
     if dev:
-        report_overlap(diagnosis, [_key(e) for e in train], dev, [_key(e) for e in dev], "sentence")
+        report_overlap(diagnosis, [key(e) for e in train], dev, [key(e) for e in dev], "sentence")
     if any(e.tags for e in train):
         _report_scheme(diagnosis, [e for e in train if e.tags], scheme)
         _report_types(diagnosis, types["train"], types.get("dev"), scheme)
 
 
-def _key(example: TagExample) -> tuple[str, ...]:
+def key(example: TagExample) -> tuple[str, ...]:
+    """What makes two examples the same sentence."""
     return tuple(example.words)
+
+
+def compare_types(diagnosis: Diagnosis, train: Sequence[TagExample], other: Sequence[TagExample], side: str) -> None:
+    """Types of another side that train never shows, and the reverse."""
+    scheme = diagnosis.facts["scheme"]
+    known = [[e for e in examples if e.tags is not None] for examples in (train, other)]
+    taught, asked = (Labels.count(some, [_types(e.tags or (), scheme) for e in some]) for some in known)
+    if taught.counts and asked.counts:
+        noun = "tag" if scheme in UNMARKED else "type"
+        report_strays(diagnosis, taught, asked, noun, tolerated=UNSEEN, side=side)
 
 
 def _types(tags: Sequence[str], scheme: str) -> list[str]:

@@ -112,7 +112,7 @@ def _report_joined(diagnosis: Diagnosis, labels: Labels) -> None:
         if made and len(made) >= MOST * len(joined):
             diagnosis.add("warning", f'{counted(len(made), "label")} such as {quoted(made[:1])} '
                           f'{"is" if len(made) == 1 else "are"} made of other labels and "{sign}": '
-                          f"are these several labels a text?", labels.bearers(made))  # fmt: skip
+                          f"if these are several labels a text, give --several", labels.bearers(made))  # fmt: skip
             return
 
 

@@ -112,6 +112,16 @@ def _name(label: str, names: Sequence[str] | None, table: Table, index: int, col
     if not label.isdecimal() or int(label) >= len(names):
         raise BertsmithError(
             f'{table.where(index, column)}: label "{label}" is none of the {len(names):,} names given, which are '
-            f"numbered 0 to {len(names) - 1:,}."
+            f"numbered 0 to {len(names) - 1:,}{_hint_several(label, names)}."
         )
     return names[int(label)]
+
+
+def _hint_several(label: str, names: Sequence[str]) -> str:
+    """What to do where the label is known ones with a separator between them."""
+    for sign in SEPARATORS:
+        parts = [part.strip() for part in label.split(sign)]
+        if len(parts) > 1 and all(part in names or (part.isdecimal() and int(part) < len(names)) for part in parts):
+            flag = sign if sign == "," else f"'{sign}'"
+            return f'; for several labels a text say several=True, separator="{sign}" (--several --separator {flag})'
+    return ""

@@ -14,6 +14,7 @@ import torch
 
 import bertsmith
 from bertsmith.evaluation.report import RunFacts, add_diagnosis, write_report
+from bertsmith.evaluation.report.caveats import tell_baseline
 from bertsmith.evaluation.scoring import Scored, score_examples
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from bertsmith.models.files import TASK_FILE, write_json, written_aside
@@ -64,6 +65,9 @@ def write_results(
         name = preparation.training.metric or task.metric or next(iter(found))
         main = found[name]
         say(f"{split}: {name} {main['value']:.4f} ({main['low']:.4f} to {main['high']:.4f}, n = {main['n']:,})")
+    nothing = tell_baseline(facts)
+    if nothing:
+        say(f"warning: {nothing}")
     say(f"wrote the model, its card and report.html to {folder.path}")
     return metrics
 

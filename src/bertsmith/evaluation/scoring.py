@@ -28,11 +28,12 @@ class Scored:
 
 
 def with_intervals(measures: Mapping[str, Measure], examples: int) -> dict[str, dict[str, float]]:
-    """Each metric with its interval, plain JSON."""
+    """Each metric with its interval and the examples that count in it, plain JSON."""
     found = {}
     for name, measure in measures.items():
         low, high = interval(measure)
-        found[name] = {"value": measure.point, "low": low, "high": high, "n": examples}
+        found[name] = {"value": measure.point, "low": low, "high": high}
+        found[name]["n"] = examples if measure.among is None else measure.among
     return found
 
 

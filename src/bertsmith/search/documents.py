@@ -47,7 +47,12 @@ def find_files(folder: Path, only: Sequence[str] = (), without: Path | None = No
         raise BertsmithError(f"{folder} {what}.")
     passed = without.resolve() if without else None
     found = {}
-    for place, folders, names in os.walk(folder):
+
+    def keep(error: OSError) -> None:
+        """A folder that cannot be looked into stands for what is in it; reading it says why."""
+        found[f"{Path(error.filename).relative_to(folder).as_posix()}/"] = Path(error.filename)
+
+    for place, folders, names in os.walk(folder, onerror=keep):
         here = Path(place)
         folders[:] = [name for name in folders if name[0] != "." and (here / name).resolve() != passed]
         for name in names:

@@ -30,6 +30,8 @@ class Stored:
         self.passages = self._map("passages")
         self.text_starts = self._map("text_starts")
         self.texts = self._map("texts")
+        # At once, as all else is opened: a later generation removes these files under a reader.
+        self.documents: list[str] = json.loads((folder / DOCUMENTS).read_text(encoding="utf-8"))
         self.bm25 = Bm25({name: self._map(f"bm25-{name}") for name in ARRAYS}, len(self))
 
     def __len__(self) -> int:
@@ -37,15 +39,10 @@ class Stored:
 
     def _map(self, name: str) -> Array:
         try:
-            # As a plain array: the subclass that numpy gives costs each slice of it dearly.
-            return np.asarray(np.load(self.folder / f"{name}.npy", mmap_mode="r"))
+            # A plain array, since each slice of numpy's subclass costs dearly; "c", since torch takes no read-only one.
+            return np.asarray(np.load(self.folder / f"{name}.npy", mmap_mode="c"))
         except ValueError:  # an empty array cannot be mapped
             return np.load(self.folder / f"{name}.npy")
-
-    @cached_property
-    def documents(self) -> list[str]:
-        """The names of the documents, by their numbers."""
-        return json.loads((self.folder / DOCUMENTS).read_text(encoding="utf-8"))
 
     @cached_property
     def keys(self) -> Array:

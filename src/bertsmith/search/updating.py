@@ -61,10 +61,14 @@ def is_current(about: dict[str, Any], paths: dict[str, Path]) -> bool:
 
 
 def _is_unchanged(known: dict[str, Any], path: Path) -> bool:
+    could_read = known["size"] >= 0
     try:
-        return is_same(known, *measure_file(path))
+        if could_read:
+            return is_same(known, *measure_file(path))
+        path.open("rb").close()
     except OSError:
-        return bool(known["size"] < 0)  # it could not be read then either
+        return not could_read
+    return False
 
 
 def update(

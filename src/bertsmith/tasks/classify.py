@@ -29,7 +29,8 @@ from bertsmith.text.tokenizer import Tokenizer
 
 
 class Classify(TrainedTask[TextExample, Result]):
-    """`settings`: labels, several, truncate, length, and where they were tuned or chosen thresholds, temperature."""
+    """`settings`: labels, several, truncate, length, and where they are known, tuned or chosen pairs (whether it learnt
+    from pairs of texts), thresholds, temperature."""
 
     name = "classify"
     head = "classify"
@@ -62,6 +63,9 @@ class Classify(TrainedTask[TextExample, Result]):
         labels, several = settle_labels(examples, choices.get("several"))
         settings: Settings = {"labels": labels, "several": several}
         settings |= {"truncate": choices.get("truncate") or cls.truncation, "length": choices.get("length")}
+        pairs = {example.pair is not None for example in examples}
+        if len(pairs) == 1:
+            settings["pairs"] = pairs.pop()
         if choices.get("positive") is not None:
             settings["positive"] = labels[label_number(str(choices["positive"]), labels, "positive")]
         fixed = calibration.fixed_threshold(choices.get("thresholds"), several)
@@ -80,6 +84,7 @@ class Classify(TrainedTask[TextExample, Result]):
         return settings | ({"thresholds": [0.0]} if lone else {})
 
     def rows(self, examples: Sequence[TextExample]) -> list[list[Row]]:
+        self._refuse_other(examples)
         golds = [self._gold(example) for example in examples]
         return lay_out(self.tokenizer, examples, golds, self.length, self.truncate)
 
@@ -157,6 +162,15 @@ class Classify(TrainedTask[TextExample, Result]):
 
     def report(self, answers: Sequence[Result], examples: Sequence[TextExample]) -> dict[str, Any]:
         return report_classes(answers, examples, self.settings)
+
+    def _refuse_other(self, examples: Sequence[TextExample]) -> None:
+        """A pair where single texts were learnt, or the reverse, would get an answer that means nothing."""
+        pairs = self.settings.get("pairs")
+        other = next((e for e in examples if (e.pair is not None) != pairs), None) if pairs is not None else None
+        if other is not None:
+            told = "pairs of texts, but this is one text; give the second too (pair=, --pair)" if pairs else (
+                "single texts, but this is a pair; leave the second text out")  # fmt: skip
+            raise BertsmithError(f"{other.where + ': ' if other.where else ''}the model was trained on {told}.")
 
     def _gold(self, example: TextExample) -> Any:
         """A label's number, or for several (1, labels) of 0 and 1; None where it is unknown."""

@@ -19,6 +19,7 @@ LOWER_IS_BETTER = frozenset({"ece", "mse", "mae"})
 class Measure:
     counts: Array  # (examples, k)
     value: Callable[[Array], Array]  # sums (…, k) -> values (…)
+    among: int | None = None  # how many of the examples count in it, where that is not all
 
     @property
     def point(self) -> float:

@@ -133,4 +133,5 @@ def _mean(values: Array, among: Array) -> Measure:
     return Measure(
         np.stack([np.where(among, values, 0.0), among.astype(float)], axis=1),
         lambda sums: share(sums[..., 0], sums[..., 1]),
+        among=int(among.sum()),
     )

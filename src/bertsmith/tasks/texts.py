@@ -42,8 +42,21 @@ def pair_up(job: str, firsts: Any, seconds: Any) -> tuple[list[tuple[str, Any]],
         return [(firsts, seconds)], True
     if isinstance(seconds, str):
         raise BertsmithError(f"{job} takes two texts or two lists of texts, not one of each.")
-    ones = list_texts(firsts)
+    ones = list_texts(_refuse_pairs(job, firsts) if seconds is None else firsts)
     others = [None] * len(ones) if seconds is None else list_texts(seconds)
     if len(ones) != len(others):
         raise BertsmithError(f"{job} got {len(ones)} first texts and {len(others)} second ones; give as many of each.")
     return list(zip(ones, others, strict=True)), False
+
+
+def _refuse_pairs(job: str, given: Any) -> Any:
+    """What was given; where it holds pairs, an error that says how these are given."""
+    if isinstance(given, (bytes, Mapping)) or not is_iterable(given):
+        return given
+    listed = list(given)
+    for number, one in enumerate(listed, 1):
+        if isinstance(one, tuple | list) and len(one) == 2 and all(isinstance(text, str) for text in one):
+            raise BertsmithError(
+                f"text {number} is a pair of texts; give the second texts apart, as in {job}(firsts, pair=seconds)."
+            )
+    return listed

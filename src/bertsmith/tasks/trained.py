@@ -95,6 +95,10 @@ class TrainedTask(Task[Example, Answer]):
         """The same task with other settings."""
         return type(self)(self.tokenizer, self.limit, self.truncate, {**self.settings, **changes})
 
+    def metrics(self) -> list[str]:
+        """The names that `score` may give, before there is an answer; a task of ours scores nothing to tell them."""
+        return list(self.score([], []))
+
     def report(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Any]:
         """What a run's report shows of these answers: fields of `evaluation.report.RunFacts`."""
         return {}

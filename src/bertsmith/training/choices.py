@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from bertsmith.errors import BertsmithError
 from bertsmith.training.settings import Training, check_types
@@ -20,10 +20,51 @@ COLUMNS = (
 
 SETTLED = ("thresholds", "scheme", "label_scheme", "calibrate", "dev_share")  # by a fine-tuning, for good
 
+TASKS = ("classify", "tag", "span", "regress", "choose")  # not those of a person's own, which may use any choice
+USED_BY = {
+    **dict.fromkeys(("several", "separator", "positive", "thresholds", "calibrate"), ("classify",)),
+    "label_names": ("classify", "tag"),
+    **dict.fromkeys(("scheme", "label_scheme"), ("tag",)),
+    **dict.fromkeys(("overlap", "question_length", "answer_length"), ("span",)),
+}
+# What other libraries call it.
+ALIASES = {
+    **dict.fromkeys(("lr", "learning_rate", "max_lr", "peak_lr"), "rate"),
+    **dict.fromkeys(("bs", "batch_size", "train_batch_size", "per_device_train_batch_size"), "batch"),
+    **dict.fromkeys(("num_epochs", "num_train_epochs", "n_epochs", "max_epochs"), "epochs"),
+    **dict.fromkeys(("max_length", "max_len", "max_seq_length", "max_seq_len", "model_max_length"), "length"),
+    **dict.fromkeys(("wd", "decay", "l2"), "weight_decay"),
+    **dict.fromkeys(("warmup_ratio", "warmup_proportion", "warmup_steps"), "warmup"),
+    **dict.fromkeys(("scheduler", "lr_scheduler", "lr_scheduler_type"), "schedule"),
+    **dict.fromkeys(("grad_clip", "max_grad_norm", "gradient_clip_val"), "clip"),
+    **dict.fromkeys(("fp16", "bf16", "amp", "mixed_precision"), "precision"),
+    **dict.fromkeys(("eval_steps", "eval_every"), "evaluate_every"),
+    **dict.fromkeys(("random_state", "random_seed"), "seed"),
+    **dict.fromkeys(("stride", "doc_stride"), "overlap"),
+    **dict.fromkeys(("output_dir", "output", "save_dir"), "out"),
+    **dict.fromkeys(("eval", "validation", "valid"), "dev"),
+    "adam_epsilon": "eps",
+    "early_stopping_patience": "patience",
+    "gradient_checkpointing": "recompute",
+    "hidden_dropout_prob": "dropout",
+    "label_smoothing": "smoothing",
+    "label_smoothing_factor": "smoothing",
+    "llrd": "layer_decay",
+    "logging_steps": "log_every",
+    "max_answer_length": "answer_length",
+    "max_query_length": "question_length",
+    "metric_for_best_model": "metric",
+    "model_name_or_path": "model",
+    "total_steps": "max_steps",
+    "truncation": "truncate",
+    "validation_split": "dev_share",
+}
+Policy = Literal["error", "head", "tail", "head+tail", "windows"]
+
 
 @dataclass(frozen=True)
 class TaskChoices:
-    """About the task; what a task has no use for is refused by it or has no effect."""
+    """About the task; what one of ours has no use for is refused (`refuse_unused`)."""
 
     several: bool | None = None  # classify: any number of labels a text; None: as the data looks
     separator: str | None = None  # classify: between several labels in one cell
@@ -32,7 +73,7 @@ class TaskChoices:
     thresholds: str | float | None = None  # classify, several labels: one, each, or a number
     scheme: str | None = None  # tag: of the data; None: found
     label_scheme: str | None = None  # tag: what the head is trained in
-    truncate: str | None = None  # what to do with long inputs
+    truncate: Policy | None = None  # what to do with long inputs
     length: int | None = None  # tokens in a row; None: as many as the model takes
     overlap: int | None = None  # span: pieces of the context that neighbouring windows share
     question_length: int | None = None  # span
@@ -90,8 +131,24 @@ def refuse_training(given: Mapping[str, Any]) -> None:
 
 
 def suggest(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name.replace("-", "_"), known, 1)
+    name = name.replace("-", "_").lower()
+    alias = ALIASES.get(name)
+    near = [alias] if alias in known else difflib.get_close_matches(name, known, 1)
     return f"; did you mean {near[0]}" if near else ""
+
+
+def refuse_unused(task: str, choices: TaskChoices) -> None:
+    """What was chosen and would have no effect."""
+    for field in fields(choices):
+        users = USED_BY.get(field.name, TASKS)
+        if task in TASKS and task not in users and getattr(choices, field.name) != field.default:
+            raise BertsmithError(
+                f"{field.name} is for {' and '.join(users)} and has no use in {task}; leave --{_flag(field.name)} out."
+            )
+
+
+def _flag(name: str) -> str:
+    return name.replace("_", "-")
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from bertsmith.errors import BertsmithError
 from bertsmith.models.files import TASK_FILE, WEIGHTS, read_json
+from bertsmith.training.lock import LOCK, FolderLock
 
 STATE, OPTIMIZER, LOG, RUN = "state.json", "optimizer.safetensors", "log.jsonl", "run.json"
 # What a finished run leaves beside them; a run that starts anew takes it away.
@@ -34,19 +35,38 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.checkpoints = path / "checkpoints"
+        self.lock = FolderLock(path)
         self._log: Any = None
 
     def claim(self, asked: Mapping[str, Any], overwrite: bool) -> bool:
         """Take the folder for this run; true when the very same run is finished there already.
 
-        A folder with another run or with something else in it is refused.
+        A folder with another run or with something else in it is refused, and one that another process writes to. Else
+        it is held until the lock is released.
         """
-        path = self.path / RUN
         if self.path.exists() and not self.path.is_dir():
             raise BertsmithError(f"{self.path} is a file; give a folder for the model.")
+        path = self.path / RUN
+        ours = {_aside(path).name, LOCK}
+        if self.path.exists() and not path.exists() and any(entry.name not in ours for entry in self.path.iterdir()):
+            raise BertsmithError(f"{self.path} is not empty and holds no run of bertsmith; give another folder.")
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BertsmithError(f"{self.path} cannot be written: {error.strerror}.") from error
+        self.lock.take()
+        try:
+            is_finished = self._settle(path, asked, overwrite)
+        except BaseException:
+            self.lock.release()
+            raise
+        if is_finished:
+            self.lock.release()
+        return is_finished
+
+    def _settle(self, path: Path, asked: Mapping[str, Any], overwrite: bool) -> bool:
+        """Start, start anew, go on, or say that nothing is left to do."""
         if not path.exists():
-            if self.path.exists() and any(entry.name != _aside(path).name for entry in self.path.iterdir()):
-                raise BertsmithError(f"{self.path} is not empty and holds no run of bertsmith; give another folder.")
             self._start(asked)
             return False
         known = read_json(path)
@@ -72,7 +92,6 @@ class RunFolder:
 
     def _start(self, asked: Mapping[str, Any]) -> None:
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
             _write_json(self.path / RUN, {"asked": asked, "finished": False})
             self.checkpoints.mkdir(exist_ok=True)
         except OSError as error:

@@ -1,4 +1,5 @@
-"""Ctrl-C while training: it waits until the step, evaluation or checkpoint at work is whole; a second one does not.
+"""Ctrl-C and SIGTERM while training: they wait until the step, evaluation or checkpoint at work is whole; a second
+one does not.
 
 An interrupt in the middle of a step would leave weights of which some have taken it and some have not.
 """
@@ -6,7 +7,9 @@ An interrupt in the middle of a step would leave weights of which some have take
 import signal
 import threading
 from types import FrameType
-from typing import Self
+from typing import Any, Self
+
+USUAL: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 
 
 class Interrupts:
@@ -15,18 +18,21 @@ class Interrupts:
     def __init__(self, kept: bool) -> None:
         # Only the main thread may set handlers; one that is not Python's own is somebody's wish.
         here = threading.current_thread() is threading.main_thread()
-        self.kept = kept and here and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        usual = [number for number, handler in USUAL.items() if signal.getsignal(number) is handler]
+        self.kept = usual if kept and here else []
+        self.number: int = signal.SIGINT  # of the one that came
         self.is_waiting = False
-        self.is_urgent = here and not self.kept  # whether it may have come in the middle of something
+        # Whether it may have come in the middle of something.
+        self.is_urgent = here and signal.SIGINT not in self.kept
 
     def __enter__(self) -> Self:
-        if self.kept:
-            signal.signal(signal.SIGINT, self._keep)
+        for number in self.kept:
+            signal.signal(number, self._keep)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self.kept:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in self.kept:
+            signal.signal(number, USUAL[number])
         if kind is None:
             self.give_way()
 
@@ -36,7 +42,7 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def _keep(self, number: int, frame: FrameType | None) -> None:
+        self.number, self.is_urgent = number, self.is_waiting
         if self.is_waiting:
-            self.is_urgent = True
             raise KeyboardInterrupt
         self.is_waiting = True

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from bertsmith.errors import BertsmithError
+from bertsmith.errors import BertsmithError, Stopped
 from bertsmith.models.network import Network
 from bertsmith.training.devices import Ranks, choose_precision, part_like, whole, whole_weights
 from bertsmith.training.folder import RunFolder
@@ -112,7 +112,7 @@ class Loop:
             with interrupts:
                 self._work(interrupts)
         except KeyboardInterrupt:
-            self._stop(can_save=self.ranks.count == 1 and not interrupts.is_urgent)
+            self._stop(self.ranks.count == 1 and not interrupts.is_urgent, interrupts.number)
         finally:
             self.folder.close_log()
         outcome = Outcome(self.progress, self.steps, self.speed)
@@ -130,12 +130,12 @@ class Loop:
             self._save()
             saved = time.monotonic()
 
-    def _stop(self, can_save: bool) -> None:
+    def _stop(self, can_save: bool, number: int) -> None:
         if can_save:
             self._save()
         where = f"stopped at step {self.progress.step:,} of {self.steps:,}"
         last = "there" if can_save else "the last checkpoint"
-        raise BertsmithError(f"{where}; the same command goes on from {last}.") from None
+        raise Stopped(f"{where}; the same command goes on from {last}.", number) from None
 
     def _next_stop(self) -> int:
         return (self.progress.step // self.evaluate_every + 1) * self.evaluate_every

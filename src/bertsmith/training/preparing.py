@@ -4,7 +4,7 @@ In: data as a person gives it, and choices. Out: a `Preparation`.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -21,13 +21,16 @@ from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
 from bertsmith.models.sentence import read_sentence
 from bertsmith.models.tokenizer import find_tokenizer
+from bertsmith.tasks.catalog import HOMES
+from bertsmith.tasks.measures import LOWER_IS_BETTER
 from bertsmith.tasks.task import Row
 from bertsmith.tasks.trained import TrainedTask
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.choices import TaskChoices
-from bertsmith.training.devices import Ranks
+from bertsmith.training.devices import Ranks, choose_precision
 from bertsmith.training.schedule import count_steps
 from bertsmith.training.settings import Training
+from bertsmith.training.study import refuse_unfit
 
 Say = Callable[[str], None]
 
@@ -44,6 +47,7 @@ class Data:
     diagnosis: Diagnosis = field(default_factory=Diagnosis)
     notes: list[str] = field(default_factory=list)
     unsplit: BertsmithError | None = None  # why no dev could be set apart
+    names: Sequence[str] | None = None  # of numbered labels
 
 
 def read_data(
@@ -60,6 +64,7 @@ def read_data(
     examples = {side: kind.examples(table, found[side], given) for side, table in tables.items()}
     notes = list(dict.fromkeys(note for roles in found.values() for note in roles.notes))
     data = Data(examples["train"], examples.get("dev", []), examples.get("test", []), tables, found, notes=notes)
+    data.names = given["label_names"]
     if "dev" not in examples:
         try:
             data.train, data.dev = split = split_off(data.train, choices.dev_share, seed)
@@ -103,12 +108,18 @@ class Preparation:
     def examine(self, say: Say) -> None:
         """Ask the doctor; stop at what would waste the run."""
         several = bool(self.task.settings.get("several"))
-        found = ask_doctor(self.task, self.data, self.tokenizer, self.task.length, several)
+        found = ask_doctor(self.task, self.data, self.tokenizer, self.task.length, several, self.task.truncate)
         self.data.diagnosis = found
         found.stop()
         for finding in found.findings:
             if finding.level == "warning":
                 say(f"warning: {finding.sentence}")
+
+    def refuse_unfit(self) -> None:
+        """Settings of training that the task cannot follow: they must not cost an epoch, nor pass a dry run."""
+        refuse_unfit(self.task, self.training)
+        if self.training.metric is not None and type(self.task).name in HOMES:
+            check_metric(self.training.metric, self.task.name, self.task.metrics())
 
     def plan(self, training: Training, ranks: Ranks, say: Say) -> None:
         steps = -(-len(self.data.train) // training.batch)
@@ -120,6 +131,9 @@ class Preparation:
             "train, dev, test": f"{len(self.data.train):,}, {len(self.data.dev):,}, {len(self.data.test):,} examples",
             "long inputs": f"{self.task.truncate} at {self.task.length} tokens",
             "steps": f"{total:,} of {training.batch} examples, {steps:,} an epoch, on {ranks.count} × {ranks.device}",
+            "epochs": f"{total / steps:.4g}",
+            "rate": f"{training.rate:g} at most, {training.schedule}",
+            "precision": choose_precision(training.precision, ranks.device),
             "chosen by": training.metric or self.task.metric,
         }
         for name, fact in facts.items():
@@ -128,12 +142,14 @@ class Preparation:
 
 def ask_doctor(
     kind: type[TrainedTask[Any, Any]] | TrainedTask[Any, Any], data: Data, tokenizer: Tokenizer, limit: int,
-    several: bool,
+    several: bool, policy: str,
 ) -> Diagnosis:  # fmt: skip
     name: Any = kind.name
     lengths = partial(count_tokens, tokenizer)
     dev = data.dev if data.unsplit is None else None
-    found = diagnose(data.train, dev, name, lengths=lengths, limit=limit, several=several)
+    test = data.test if "test" in data.tables else None
+    found = diagnose(data.train, dev, name, lengths=lengths, limit=limit, several=several, test=test, policy=policy,
+                     names=data.names)  # fmt: skip
     read = [side for side in ("train", "dev") if side in data.tables]
     add_sources(found, [data.tables[side] for side in read], [data.columns[side] for side in read])
     return found
@@ -160,9 +176,17 @@ def prepare(
         task = kind(tokenizer, most, settings["truncate"], settings)
     except BertsmithError:
         if check:
-            ask_doctor(kind, data, tokenizer, choices.length or most, bool(choices.several)).stop()
+            policy = choices.truncate or kind.truncation
+            ask_doctor(kind, data, tokenizer, choices.length or most, bool(choices.several), policy).stop()
         raise
     return Preparation(source, tokenizer, task, data, choices, training)
+
+
+def check_metric(metric: str, task: str, names: Iterable[str]) -> None:
+    """Stop where no checkpoint can be chosen by this metric."""
+    known = [name for name in names if name not in LOWER_IS_BETTER]
+    if metric not in known:
+        raise BertsmithError(f"metric={metric!r} is not a choice for {task}; use one of {', '.join(known)}.")
 
 
 def check_length(length: int | None, most: int, tokenizer: Tokenizer, source: Path) -> None:

@@ -72,6 +72,11 @@ def check_types(settings: Any) -> None:
 
 def _check_type(name: str, hint: Any, value: Any) -> None:
     choices = get_args(hint)
+    if type(None) in choices and len(choices) == 2:  # one kind, or nothing
+        if value is None:
+            return
+        hint = choices[0]
+        choices = get_args(hint)
     if choices and all(isinstance(choice, str) for choice in choices):
         if value not in choices:
             raise BertsmithError(f"{name} is {value!r}, which is not a choice; use one of {', '.join(choices)}.")

@@ -88,7 +88,7 @@ class TaskStudy:
 
     def __init__(self, task: TrainedTask[Any, Any], rows: Sequence[Sequence[Row]], settings: Training) -> None:
         self.task, self.settings = task, settings
-        self._refuse_unfit()
+        refuse_unfit(task, settings)
         self.rows = [[LeanRow.of(row) for row in some] for some in rows]
         self.examples = len(rows)
         self.criterion = Criterion(self._weights(), settings.focal, settings.smoothing)
@@ -157,15 +157,6 @@ class TaskStudy:
             cost = cost + self.settings.r_drop * torch.where(known, self.task.diverge(scores, again, batch), 0.0)
         return {"loss": cost.sum()}
 
-    def _refuse_unfit(self) -> None:
-        """What was chosen for training and has no meaning for this task."""
-        asked = {"class_weights": self.settings.class_weights != "none", "focal": self.settings.focal,
-                 "smoothing": self.settings.smoothing}  # fmt: skip
-        unfit = [name for name, is_on in asked.items() if is_on and not self.task.classes]
-        unfit += ["r_drop"] if self.settings.r_drop and self.task.together else []
-        if unfit:
-            raise BertsmithError(f"{unfit[0]} has no meaning for the task {self.task.name}; leave it out.")
-
     def _weights(self) -> Tensor | None:
         """With `balanced`, what every label costs is the same in total."""
         if self.settings.class_weights == "none":
@@ -177,6 +168,16 @@ class TaskStudy:
             return torch.from_numpy((len(gold) - there) / np.maximum(there, 1)).float()
         there = np.bincount(gold[gold >= 0], minlength=labels)
         return torch.from_numpy(there.sum() / (labels * np.maximum(there, 1))).float()
+
+
+def refuse_unfit(task: TrainedTask[Any, Any], settings: Training) -> None:
+    """What was chosen for training and has no meaning for this task."""
+    asked = {"class_weights": settings.class_weights != "none", "focal": settings.focal,
+             "smoothing": settings.smoothing}  # fmt: skip
+    unfit = [name for name, is_on in asked.items() if is_on and not task.classes]
+    unfit += ["r_drop"] if settings.r_drop and task.together else []
+    if unfit:
+        raise BertsmithError(f"{unfit[0]} has no meaning for the task {task.name}; leave it out.")
 
 
 def _count_tokens(rows: Sequence[LeanRow]) -> int:

@@ -27,6 +27,7 @@ class ProgressBar(Watcher):
         self.say = say
         self.terminal = sys.stderr is not None and sys.stderr.isatty() if terminal is None else terminal
         self.steps = self.first = 0
+        self.best: float | None = None  # that was seen here
         self.facts: dict[str, str] = {}  # in the order in which the bar shows them
         self._bar: Any = None
 
@@ -62,7 +63,10 @@ class ProgressBar(Watcher):
         name, value = next(iter(metrics.items()))
         self.facts["score"] = f"{name} {value:.4f}"
         self._update(step)
-        best = " (the best so far)" if is_best else ""
+        best = ""
+        if is_best:
+            best = " (as good as the best so far)" if value == self.best else " (the best so far)"
+            self.best = value
         told = ", ".join(filter(None, (self.facts["loss"], self.facts["speed"])))
         self.say(f"step {step:,} of {self.steps:,}: {name} {value:.4f}{best}" + (f"; {told}" if told else ""))
 

@@ -149,8 +149,9 @@ def _labels(facts: RunFacts) -> str:
 def _use(facts: RunFacts) -> str:
     difference = tell_difference(facts)
     ours = f"With bertsmith:\n\n{_code('python', use_bertsmith(facts))}\n\n{_code('sh', use_command_line(facts))}"
-    theirs = f"With transformers:\n\n{_code('python', use_transformers(facts))}"
-    return f"{ours}\n\n{theirs}" + (f"\n\n{difference}" if difference else "")
+    other = use_transformers(facts)
+    theirs = f"With transformers:\n\n{_code('python', other)}" if other else ""
+    return "\n\n".join(part for part in (ours, theirs, difference if other else "") if part)
 
 
 def _data(facts: RunFacts) -> str:

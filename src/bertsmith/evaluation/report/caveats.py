@@ -1,18 +1,40 @@
 """What one should know before quoting a run's scores, in sentences, from the facts of the run."""
 
 from bertsmith.evaluation.report.facts import RunFacts
-from bertsmith.evaluation.report.numbers import is_number
+from bertsmith.evaluation.report.numbers import is_number, show_score
 from bertsmith.evaluation.report.wording import describe_cutting
 
 FEW, RARE = 200, 10  # examples: a split whose scores are loose; a label whose scores say little
 
 
 def find_caveats(facts: RunFacts) -> list[str]:
-    found = [*_about_choices(facts), *_about_size(facts), *_about_labels(facts), *_about_cutting(facts)]
+    nothing = tell_baseline(facts)
+    found = [nothing] if nothing else []
+    found += [*_about_choices(facts), *_about_size(facts), *_about_labels(facts), *_about_cutting(facts)]
     broken = sum("loss" in record and not is_number(record["loss"]) for record in facts.curves)
     if broken:
         found.append(f"The training loss was not a finite number in {broken:,} records of the log.")
     return found
+
+
+def tell_baseline(facts: RunFacts) -> str:
+    """Where the model does no better than one that reads nothing; else the empty string."""
+    if facts.several:
+        found = [row["label"] for row in facts.per_label if row["recall"] > 0]
+        if len(facts.per_label) < 2 or len(found) > 1:
+            return ""
+        which = f"only the label {_quote(found[0])} is ever" if found else "no label is ever"
+        return f"On {facts.split}, {which} rightly given: the model has learned next to nothing."
+    counts = facts.confusion["counts"] if facts.confusion else []
+    total, right = sum(map(sum, counts)), sum(row[i] for i, row in enumerate(counts))
+    most = max(map(sum, counts), default=0)  # examples of the most frequent label
+    if facts.task != "classify" or not total or right > most:
+        return ""
+    label = _quote(facts.confusion["labels"][[sum(row) for row in counts].index(most)]) if facts.confusion else ""
+    return (
+        f"On {facts.split}, the accuracy of {show_score(right / total)} is no better than saying {label} to "
+        f"everything, which would give {show_score(most / total)}."
+    )
 
 
 def _about_choices(facts: RunFacts) -> list[str]:
@@ -58,9 +80,13 @@ def _about_labels(facts: RunFacts) -> list[str]:
 
 
 def _name(labels: list[str]) -> str:
-    shown = ", ".join(f"“{label if len(label) <= 40 else label[:39] + '…'}”" for label in labels[:6])
+    shown = ", ".join(map(_quote, labels[:6]))
     more = f" and {len(labels) - 6} more" if len(labels) > 6 else ""
     return f"Label{'s' * (len(labels) > 1)} {shown}{more}"
+
+
+def _quote(label: str) -> str:
+    return f"“{label if len(label) <= 40 else label[:39] + '…'}”"
 
 
 def _about_cutting(facts: RunFacts) -> list[str]:

@@ -96,7 +96,8 @@ def _gap(count: int, unit: str) -> str:
 
 def _show_answer(error: Mistake) -> str:
     """Questions: both answers, marked in the part of the context that holds them."""
-    gold, said, context = _names(error.get("gold")), str(error.get("predicted") or ""), error.get("context", "")
+    gold = list(dict.fromkeys(name for name in _names(error.get("gold")) if name))  # several people may say the same
+    said, context = str(error.get("predicted") or ""), error.get("context", "")
     shown = tag("span", "said " + (_chips([said], "said") if said else "no answer"))
     shown += tag("span", "gold " + (_chips(gold[:4], "gold") if gold else "no answer"))
     places = [_place(context, gold[0] if gold else "", error.get("gold_start"), "gold"),

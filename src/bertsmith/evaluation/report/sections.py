@@ -27,7 +27,8 @@ OPEN = 20  # rows of a long table or chart before the rest is folded away
 def show_tiles(facts: RunFacts) -> str:
     """The headline: the main metric, large, and a few beside it."""
     tiles = []
-    for name, score in list(facts.main.items())[:4]:
+    for name in choose_tiles(facts):
+        score = facts.main[name]
         interval = show_interval(score.get("low"), score.get("high"), 3)
         under = tag("span", interval, {"class": "quiet n"}) if interval else ""
         value = tag("strong", show_score(score.get("value"), 3))
@@ -40,6 +41,15 @@ def show_tiles(facts: RunFacts) -> str:
         f"; the range is the {100 * facts.level:g} % interval" if any("low" in s for s in facts.main.values()) else ""
     )
     return tag("div", "".join(tiles), {"class": "tiles"}) + tag("p", told + level + ".", {"class": "quiet"})
+
+
+def choose_tiles(facts: RunFacts) -> list[str]:
+    """The metric that chose, then those that say the most; with one label a text micro_f1 is the accuracy again."""
+    names, first = list(facts.main), [facts.settings.get("metric")]
+    if facts.task == "classify" and "accuracy" in names:
+        first += ["accuracy", "f1", "matthews"] if "f1" in names else ["accuracy"]
+        names = [name for name in names if name != "micro_f1"] + ["micro_f1"]
+    return [name for name in dict.fromkeys([*first, *names]) if name in facts.main][:4]
 
 
 def show_scores(facts: RunFacts) -> str:

@@ -30,6 +30,13 @@ with torch.no_grad():
     scores = model(**{{name: rows[None] for name, rows in given.items()}}).logits[0]
 print(choices[scores.argmax()], scores.softmax(dim=-1).tolist())"""
 
+OWN = f"""import bertsmith
+from module import Class  # the task that this model was fine-tuned for
+
+examples = []  # those to answer, as Class takes them
+model = bertsmith.load("{FOLDER}")
+print(model.predict(Class, examples))"""
+
 
 def use_bertsmith(facts: RunFacts) -> str:
     calls = {
@@ -38,9 +45,10 @@ def use_bertsmith(facts: RunFacts) -> str:
         "choose": 'print(model.choose("Where would you find a lantern?", ["in a dark place", "in a river"]))',
     }
     texts = '"A first text.", "A second text."' if facts.pairs else '"A text."'
-    calls["regress"] = f"print(model.score({texts}))"
-    call = calls.get(facts.task, f"print(model.classify({texts}))")
-    return f'import bertsmith\n\nmodel = bertsmith.load("{FOLDER}")\n{call}'
+    calls |= {"regress": f"print(model.score({texts}))", "classify": f"print(model.classify({texts}))"}
+    if facts.task not in calls:
+        return OWN
+    return f'import bertsmith\n\nmodel = bertsmith.load("{FOLDER}")\n{calls[facts.task]}'
 
 
 def use_command_line(facts: RunFacts) -> str:
@@ -50,11 +58,15 @@ def use_command_line(facts: RunFacts) -> str:
         "span": 'answer "Who built it?" --context "The bridge was built by a smith in 1861."',
         "choose": 'choose "Where would you find a lantern?" "in a dark place" "in a river"',
         "regress": f"score {texts}",
+        "classify": f"classify {texts}",
     }
-    return f"bertsmith {verbs.get(facts.task, f'classify {texts}')} --model {FOLDER}"
+    return f"bertsmith {verbs.get(facts.task, 'evaluate --task module:Class --data FILE')} --model {FOLDER}"
 
 
 def use_transformers(facts: RunFacts) -> str:
+    """Nothing for a task of a person's own: what its scores mean is known to its class alone."""
+    if facts.task not in ("classify", "regress", "tag", "span", "choose"):
+        return ""
     if facts.task in ("span", "choose"):
         return SPAN if facts.task == "span" else CHOOSE
     kind, option = "text-classification", ', function_to_apply="sigmoid"' if facts.several else ""

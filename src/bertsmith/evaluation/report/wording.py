@@ -16,6 +16,8 @@ def name_task(facts: RunFacts) -> str:
         return "Answering questions from a text"
     if facts.task == "choose":
         return "Choosing what goes with a text"
+    if facts.task not in ("classify", "regress"):
+        return f"A task of its own: {facts.task}" if facts.task else "A task"
     what = "pairs of texts" if facts.pairs else "texts"
     if facts.task == "regress":
         return f"A number for {what}"
