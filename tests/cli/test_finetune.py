@@ -53,7 +53,7 @@ def test_a_newcomer_needs_no_other_flag(place, tmp_path):
     assert 'reviews.csv: 48 examples; text from column "review", label from column "mood".' in said
     assert any(line.startswith("Set 5 of 48 examples apart for development") for line in said)
     assert "A fresh head for classify with 2 outputs was put on the encoder." in said
-    assert sum(line.startswith("step ") for line in said) == 3
+    assert sum(line.startswith("step ") for line in said) == 20  # few examples are seen often
     assert re.search(r"^dev: accuracy \d\.\d{4} \(\d\.\d{4} to \d\.\d{4}, n = 5\)$", ran.stderr, re.MULTILINE)
     result = json.loads(ran.stdout)
     assert result["folder"] == "m" and set(result["metrics"]["dev"]["accuracy"]) == {"value", "low", "high", "n"}

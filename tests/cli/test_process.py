@@ -23,6 +23,7 @@ VERBS = (
     "fill",
     "follows",
     "embed",
+    "search",
     "tokenize",
     "info",
     "models",
