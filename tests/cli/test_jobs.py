@@ -54,7 +54,7 @@ def test_pairs_come_by_a_flag_by_tabs_and_from_a_file(ask, place):
     "lines, sentence, answered",
     [
         ("a\nb\tc\n", "line 2: 2 tab-separated columns, but line 1 has 1.", 1),
-        ("a\tb\nc\n", "line 2: 1 tab-separated column, but line 1 has 2.", 1),
+        ("a\tb\n", "line 1: the model was trained on single texts, but this is a pair; leave the second text out.", 0),
         ("a\tb\tc\n", "line 1: 3 tab-separated columns, where a text or a text and its pair are needed.", 0),
     ],
 )
