@@ -42,7 +42,8 @@ def show_tuning() -> None:
     lines = len(data.read_text(encoding="utf-8").splitlines()) - 1
     console.print(f"\n[bold]1. A model of your own[/bold] from the {lines} lines of {data.name}")
     with TemporaryDirectory() as folder:
-        run = bertsmith.finetune("classify", data, out=Path(folder) / "model", epochs=8, rate=1e-4, batch=16, dev_share=0.2)
+        out = Path(folder) / "model"
+        run = bertsmith.finetune("classify", data, out=out, epochs=8, rate=1e-4, batch=16, dev_share=0.2)
         score = run.metrics["dev"]["accuracy"]
         console.print(
             f"{run.outcome.speed.seconds:.0f} seconds of training; right on {score['value']:.0%} of {score['n']} lines "

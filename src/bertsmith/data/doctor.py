@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from bertsmith.data.columns import Columns
 from bertsmith.data.doctor_choices import examine_choices
+from bertsmith.data.doctor_held_out import examine_test
 from bertsmith.data.doctor_lengths import measure_lengths, report_lengths, report_tokenless
 from bertsmith.data.doctor_numbers import examine_numbers
 from bertsmith.data.doctor_spans import examine_spans
 from bertsmith.data.doctor_tags import examine_tags
-from bertsmith.data.doctor_held_out import examine_test
 from bertsmith.data.doctor_texts import examine_texts
 from bertsmith.data.findings import Diagnosis, Finding, counted, quoted
 from bertsmith.data.table import Table
