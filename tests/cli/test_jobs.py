@@ -122,6 +122,9 @@ def test_answers_are_slices_of_the_context(ask, tmp_path):
     tabbed = ask("answer", "-", model="squad", stdin=f"who lives here\t{context}\n".encode())
     assert tabbed.records[0]["context"] == context
     assert tabbed.records[0]["answers"][0] == pytest.approx(record["answers"][0])
+    (tmp_path / "asked.jsonl").write_text(json.dumps({"id": "q7", "question": "who lives here", "context": context}))
+    (filed,) = ask("answer", "--in", tmp_path / "asked.jsonl", model="squad").records
+    assert filed["id"] == "q7" and filed["answers"][0] == pytest.approx(record["answers"][0])
 
 
 @pytest.mark.parametrize(

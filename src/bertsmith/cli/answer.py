@@ -67,7 +67,9 @@ def answer(
     for given, result in ask(chunks, question):
         cuts.add(result.truncated)
         if as_json:
-            write_json({"input": given.text, **({"context": given.pair} if own else {}), **result.as_dict()})
+            asked = {"id": given.example.id} if getattr(given.example, "id", "") else {}
+            asked |= {"input": given.text, **({"context": given.pair} if own else {})}
+            write_json({**asked, **result.as_dict()})
         else:
             write_table(given.text, [describe(found, given.pair or "") for found in result.answers])
     cuts.report()
