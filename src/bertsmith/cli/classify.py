@@ -1,31 +1,22 @@
 """`bertsmith classify`: which class a text or a pair of texts is of."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, get_args
 
 import typer
 
-from bertsmith.cli.inputs import Input, ask, decode, decode_option, read_texts_or_pairs
-from bertsmith.cli.jobs import asks_file, open_cuts, read_file
-from bertsmith.cli.options import CutPolicy, File, Format, ModelOptions, OwnCut
-from bertsmith.cli.output import Cuts, wants_json, write_json, write_table
+from bertsmith.cli.inputs import Input, ask, decode
+from bertsmith.cli.jobs import open_cuts, part, read_asked, write_answers
+from bertsmith.cli.options import CutPolicy, File, Format, ModelOptions, OwnCut, Pair, TextColumn, TextsOrPairs
+from bertsmith.cli.output import Cuts, wants_json
 
 
 def classify(
-    texts: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TEXT",
-            help="The texts, or - for standard input: a text a line, or a text, a tab and its pair.",
-        ),
-    ] = None,
+    texts: TextsOrPairs = None,
     *,
-    pair: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT|COLUMN", help="A second text, put behind each TEXT; with --in its column."),
-    ] = None,
+    pair: Pair = None,
     file: File = None,
-    text: Annotated[str | None, typer.Option(metavar="COLUMN", help="With --in: the column of the text.")] = None,
+    text: TextColumn = None,
     format: Format = None,
     labels: Annotated[
         str | None,
@@ -56,27 +47,19 @@ def classify(
     zero = read_labels(labels, hypothesis, several)
     if zero and pair is not None:
         raise typer.BadParameter("--labels are judged for a text, not for a pair; leave --pair out.")
-    chunks = read_asked(texts, file, pair, text, format)
+    chunks = read_asked("classify", texts, file, pair, text, format)
     as_json = wants_json(options.as_json)
     model = options.load()
     model.need("classify", "classify texts")
     cuts = Cuts(truncate or "head", choices=get_args(CutPolicy)) if zero else open_cuts(model, "classify", truncate)
 
     def question(chunk: list[Input]) -> Sequence[Any]:
-        pairs = [given.pair for given in chunk if given.pair is not None]
-        found: Sequence[Any] = model.classify(
-            [given.text for given in chunk], pairs or None, top_k=top_k, truncate=truncate, **zero
-        )
+        found: Sequence[Any] = model.classify(*part(chunk), top_k=top_k, truncate=truncate, **zero)
         return found
 
     for given, result in ask(chunks, question):
         cuts.add(result.truncated)
-        if as_json:
-            second = {} if given.pair is None else {"pair": given.pair}
-            write_json({"input": given.text, **second, **result.as_dict()})
-        else:
-            title = given.text if given.pair is None else f"{given.text}  |  {given.pair}"
-            write_table(title, result.answers or [{"label": "no label reaches its threshold"}])
+        write_answers(given, result, as_json, otherwise={"label": "no label reaches its threshold"})
     cuts.report()
 
 
@@ -89,13 +72,3 @@ def read_labels(labels: str | None, hypothesis: str | None, several: bool) -> di
     named = decode(labels, "--labels").split(",")
     claim = {} if hypothesis is None else {"hypothesis": decode(hypothesis, "--hypothesis")}
     return {"labels": named, "several": several, **claim}
-
-
-def read_asked(
-    texts: list[str] | None, file: str | None, pair: str | None, text: str | None, format: str | None
-) -> Iterator[list[Input]]:
-    """The inputs of the command: texts, or a file."""
-    pair = decode_option(pair, "--pair")
-    if asks_file(texts, file, text):
-        return read_file("classify", file, {"text": decode_option(text, "--text"), "pair": pair}, format)
-    return read_texts_or_pairs(texts or (), pair)

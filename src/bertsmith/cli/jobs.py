@@ -1,4 +1,4 @@
-"""What classify, tag and answer share: rows of a file as inputs, and the policy for long ones.
+"""What the verbs that ask a model share: rows of a file as inputs, and the policy for long ones.
 
 In: a file as a person has it, with or without labels. Out: chunks of inputs, each of which knows its row.
 """
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import typer
 
-from bertsmith.cli.inputs import CHUNK, Input
+from bertsmith.cli.inputs import CHUNK, Input, decode_option, read_texts_or_pairs
 from bertsmith.cli.options import Policy
-from bertsmith.cli.output import Cuts
+from bertsmith.cli.output import Cuts, write_json, write_table
 
 if TYPE_CHECKING:
     from bertsmith.model import Model
@@ -54,6 +54,31 @@ def _as_input(example: Any) -> Input:
     if hasattr(example, "question"):
         return Input(example.where, example.question, example.context, alone)
     return Input(example.where, example.text, getattr(example, "pair", None), alone)
+
+
+def read_asked(
+    task: str, texts: list[str] | None, file: str | None, pair: str | None, text: str | None, format: str | None
+) -> Iterator[list[Input]]:
+    """The inputs of a command about texts or pairs of them: its own, or those of a file."""
+    pair = decode_option(pair, "--pair")
+    if asks_file(texts, file, text):
+        return read_file(task, file, {"text": decode_option(text, "--text"), "pair": pair}, format)
+    return read_texts_or_pairs(texts or (), pair)
+
+
+def part(chunk: Sequence[Input]) -> tuple[list[str], list[str] | None]:
+    """The texts of a chunk and, where it is of pairs, their seconds."""
+    return [given.text for given in chunk], [given.pair for given in chunk if given.pair is not None] or None
+
+
+def write_answers(given: Input, result: Any, as_json: bool, otherwise: Mapping[str, Any] | None = None) -> None:
+    """One input's answers; a table says `otherwise` where there are none."""
+    if as_json:
+        second = {} if given.pair is None else {"pair": given.pair}
+        write_json({"input": given.text, **second, **result.as_dict()})
+    else:
+        title = given.text if given.pair is None else f"{given.text}  |  {given.pair}"
+        write_table(title, result.answers or ([otherwise] if otherwise else []))
 
 
 def open_cuts(model: "Model", task: str, truncate: str | None, *, without: str = "") -> Cuts:

@@ -24,6 +24,17 @@ Texts = Annotated[
     list[str], typer.Argument(metavar="TEXT", help="The texts, or - for standard input, one text a line.")
 ]
 _LONG = typer.Option(help="What to do with a text that is longer than the model takes.")
+TextsOrPairs = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="TEXT", help="The texts, or - for standard input: a text a line, or a text, a tab and its pair."
+    ),
+]
+Pair = Annotated[
+    str | None,
+    typer.Option(metavar="TEXT|COLUMN", help="A second text, put behind each TEXT; with --in its column."),
+]
+TextColumn = Annotated[str | None, typer.Option(metavar="COLUMN", help="With --in: the column of the text.")]
 Truncate = Annotated[Policy, _LONG]
 Cut = Annotated[CutPolicy, _LONG]  # for a verb that has no use for windows
 OwnCut = Annotated[
