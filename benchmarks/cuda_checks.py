@@ -2,7 +2,8 @@
 
     python benchmarks/cuda_checks.py --data DIR [--model FOLDER]
 
-DIR holds glue/CoLA as distributed. Prints a line a run; ends with status 1 if a check fails.
+DIR holds glue/CoLA and glue/STS-B, choice/commonsenseqa_v1.0 and slots/snips as distributed. Prints a line a run; ends
+with status 1 if a check fails.
 """
 
 import argparse
@@ -31,6 +32,21 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "r-drop": {"r_drop": 1.0},
     "weights": {"focal": 2.0, "smoothing": 0.1, "class_weights": "balanced"},
     "several passes": {"batch_tokens": 256},
+    "adapter": {"lora": 8, "rate": 1e-3},
+    "features": {"features": "mix", "rate": 5e-3},
+    "features, lstm": {"features": "concat4", "recurrent": 64, "rate": 2e-3},
+}
+# Every kind of gold that a recorded pass lays out: numbers, groups of rows, a step that is one pass, words.
+TASKS: dict[str, dict[str, Any]] = {
+    "regress": {"task": "regress", "train": "glue/STS-B/train.tsv", "dev": "glue/STS-B/dev.tsv"},
+    "choose": {
+        "task": "choose",
+        "train": "choice/commonsenseqa_v1.0/train_rand_split.jsonl",
+        "dev": "choice/commonsenseqa_v1.0/dev_rand_split.jsonl",
+    },
+    "embed": {"task": "embed", "train": "glue/STS-B/train.tsv", "dev": "glue/STS-B/dev.tsv"},
+    "tag": {"task": "tag", "train": "slots/snips/train", "dev": "slots/snips/dev"},
+    "tag, adapter": {"task": "tag", "train": "slots/snips/train", "dev": "slots/snips/dev", "lora": 8},
 }
 
 
@@ -44,16 +60,17 @@ class Stop(Watcher):
 
 class Checks:
     def __init__(self, data: Path, model: Path | None, folder: Path) -> None:
-        self.given = {"train": data / "glue/CoLA/train.tsv", "dev": data / "glue/CoLA/dev.tsv", "model": model}
+        self.data = data
+        self.given = {"train": "glue/CoLA/train.tsv", "dev": "glue/CoLA/dev.tsv", "model": model, "task": "classify"}
         self.folder = folder
         self.failed: list[str] = []
 
     def run(self, name: str, **settings: Any) -> list[str]:
         """The lines of the run's log."""
         out, start = self.folder / name, time.perf_counter()
-        run = bertsmith.finetune(
-            "classify", **self.given, out=out, device="cuda", keep_checkpoints=True, **{**STEPS, **settings}
-        )
+        given = {**self.given, **STEPS, **settings}
+        given |= {side: self.data / given[side] for side in ("train", "dev")}
+        run = bertsmith.finetune(out=out, device="cuda", keep_checkpoints=True, check=False, **given)
         log = (out / "log.jsonl").read_text().splitlines()
         losses = [json.loads(line)["loss"] for line in log if '"loss"' in line]
         gc.collect()
@@ -68,11 +85,32 @@ class Checks:
         if not holds:
             self.failed.append(what)
 
+    def mix(self) -> None:
+        """Two tasks and masked words on one encoder."""
+        logs = []
+        for name, graphs in (("mix, plain", False), ("mix", True)):
+            sides = {side: self.data / f"slots/snips/{side}" for side in ("train", "dev")}
+            members = {"intent": {"task": "classify", "label": "intent", **sides}, "slots": {"task": "tag", **sides},
+                       "words": {"task": "mask", "weight": 0.1}}  # fmt: skip
+            start = time.perf_counter()
+            bertsmith.finetune_together(
+                members, model=self.given["model"], out=self.folder / name, device="cuda", dropout=0.0, graphs=graphs,
+                **STEPS,
+            )  # fmt: skip
+            logs.append((self.folder / name / "log.jsonl").read_text())
+            print(f"{name:16} {time.perf_counter() - start:5.1f} s", flush=True)
+        self.expect("several tasks: a recorded run is bit-equal to a plain one", logs[0] == logs[1])
+
     def all(self) -> None:
         logs = {name: self.run(name, **settings) for name, settings in SETTINGS.items()}
         self.expect("a recorded run is bit-equal to a plain one", logs["recorded"] == logs["plain"])
         first = [json.loads(log[0])["loss"] for log in (logs["recorded"], logs["full precision"])]
         self.expect("bf16 begins within 1e-3 of full precision", abs(first[0] - first[1]) < 1e-3)
+        for name, settings in TASKS.items():
+            plain = self.run(f"{name}, plain", dropout=0.0, graphs=False, **settings)
+            recorded = self.run(name, dropout=0.0, **settings)
+            self.expect(f"{name}: a recorded run is bit-equal to a plain one", plain == recorded)
+        self.mix()
         whole = self.run("whole")
         try:
             self.run("interrupted", watchers=[Stop()])
@@ -93,7 +131,7 @@ class Checks:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with glue/CoLA")
+    parser.add_argument("--data", type=Path, help="folder with the datasets named above")
     parser.add_argument("--model", type=Path)
     options = parser.parse_args()
     if options.data is None or not torch.cuda.is_available():

@@ -1,12 +1,19 @@
 """How well and how fast folders are searched: BM25, vectors, both fused, and optionally reranked.
 
-    python benchmarks/search.py squad dev-v1.1.json
-    python benchmarks/search.py squad dev-v1.1.json --limit 500 --rerank-model my-cross-encoder
+    python benchmarks/search.py score dev-v1.1.json
+    python benchmarks/search.py pairs train-v1.1.json --without dev-v1.1.json --negatives 4 --out pairs.jsonl
+    bertsmith finetune --task embed --train pairs.jsonl --batch 128 --epochs 2 --out my-encoder
+    bertsmith finetune --task rerank --train pairs.jsonl --epochs 1 --length 256 --out my-reranker
+    python benchmarks/search.py score dev-v1.1.json --embed-model my-encoder --rerank-model my-reranker
     python benchmarks/search.py memory book.txt news.txt --passages 100000
 
-`squad` asks all questions of a SQuAD file against all of its paragraphs; the paragraph that a question was asked about
-is the relevant one. `memory` cuts the files into that many passages (numbered, and from the start again when the text
-runs out, so that no two are equal), indexes and searches them in a process of its own, and says what it took.
+`score` asks all questions of a SQuAD file against all of its paragraphs; the paragraph that a question was asked about
+is the relevant one. It does so for BM25, for the vectors of `--model` (else the demo model) and both fused; again for
+those of `--embed-model`, a tuned one; and reranks what the last of them found. `pairs` writes questions with their
+paragraphs to train both on, and with each those other paragraphs that share most words with the question and do not
+hold its answer; a paragraph of `--without` is not among them. `memory` cuts the files into that many passages
+(numbered, and from the start again when the text runs out, so that no two are equal), indexes and searches them in a
+process of its own, and says what it took.
 """
 
 import argparse
@@ -24,6 +31,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from bertsmith.data.examples import RankExample
+from bertsmith.data.negatives import mine
 from bertsmith.evaluation.intervals import compare, interval
 from bertsmith.models.hub import name_of
 from bertsmith.searching import index
@@ -53,30 +62,51 @@ def measure_squad(options: argparse.Namespace) -> Row:
         questions = random.Random(0).sample(questions, min(options.limit, len(questions)))
     report: Row = {"data": options.files[0].name, "paragraphs": len(paragraphs), "questions": len(questions)}
     with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "texts"
+        folder.mkdir()
         lines = [json.dumps({"text": paragraph}) + "\n" for paragraph in paragraphs]
-        (Path(place) / "paragraphs.jsonl").write_text("".join(lines), encoding="utf-8")
-        begun = time.perf_counter()
-        made = index(place, options.model, passage_tokens=options.tokens, device=options.device,
-                     threads=options.threads)  # fmt: skip
-        report |= {"model": name_of(made.model.folder), "device": str(made.model.device), "passages": len(made),
-                   "passage_tokens": options.tokens, "index_seconds": time.perf_counter() - begun,
-                   "index_bytes": measure_folder(made.place)}  # fmt: skip
+        (folder / "paragraphs.jsonl").write_text("".join(lines), encoding="utf-8")
+        encoders = {"": options.model} | ({"tuned ": options.embed_model} if options.embed_model else {})
+        made = {}
+        report["indexes"] = {}
+        for name, model in encoders.items():
+            begun = time.perf_counter()
+            one = index(folder, model, place=Path(place) / f"index {name}".strip(), passage_tokens=options.tokens,
+                        device=options.device, threads=options.threads)  # fmt: skip
+            made[name] = one
+            report["indexes"][name.strip() or "plain"] = {
+                "model": name_of(one.model.folder), "device": str(one.model.device), "passages": len(one),
+                "passage_tokens": options.tokens, "index_seconds": time.perf_counter() - begun,
+                "index_bytes": measure_folder(one.place)}  # fmt: skip
+        for name, facts in report["indexes"].items():
+            print(f"{name:22} index of {facts['passages']:,} passages: {facts['index_bytes'] / 1e6:.1f} MB, "
+                  f"{facts['index_seconds']:.1f} s")  # fmt: skip
         report["ways"] = measure_ways(made, questions, options)
     return report
 
 
-def measure_ways(made: Any, questions: list[tuple[str, int]], options: argparse.Namespace) -> Row:
+def list_ways(made: dict[str, Any], options: argparse.Namespace) -> dict[str, tuple[Any, Row]]:
+    """By name, an index and how it is asked."""
     import bertsmith
 
-    ways: dict[str, Row] = {how: {"how": how} for how in ("bm25", "dense", "hybrid")}
+    ways: dict[str, tuple[Any, Row]] = {"bm25": (made[""], {"how": "bm25"})}
+    for name, one in made.items():
+        ways |= {f"{name}{how}": (one, {"how": how}) for how in ("dense", "hybrid")}
     if options.rerank_model:
         judge = bertsmith.load(options.rerank_model, device=options.device)
-        ways |= {f"{how} + rerank": {"how": how, "rerank": judge} for how in ("dense", "hybrid")}
+        last, one = list(made.items())[-1]
+        more = {"rerank": judge, "rerank_depth": options.depth}
+        ways |= {f"{last}{how} + rerank": (one, {"how": how, **more}) for how in ("dense", "hybrid")}
+    return ways
+
+
+def measure_ways(indexes: dict[str, Any], questions: list[tuple[str, int]], options: argparse.Namespace) -> Row:
     relevant = [{f"paragraphs.jsonl:{number + 1}": 1.0} for _, number in questions]
     scored, found = {}, {}
-    for name, way in ways.items():
+    for name, (made, way) in list_ways(indexes, options).items():
         begun = time.perf_counter()
-        results = made.search([question for question, _ in questions], 2 * DEEP, **way)
+        deep = way.get("rerank_depth", 2 * DEEP)  # several passages may be of one paragraph
+        results = made.search([question for question, _ in questions], deep, **way)
         seconds = time.perf_counter() - begun
         rankings = [list(dict.fromkeys(answer["document"] for answer in result))[:DEEP] for result in results]
         scored[name] = score_rankings(rankings, relevant)
@@ -88,6 +118,42 @@ def measure_ways(made: Any, questions: list[tuple[str, int]], options: argparse.
             found[name]["mrr_over_bm25"] = [better.difference, better.low, better.high, better.p]
         print_way(name, found[name])
     return found
+
+
+def write_pairs(options: argparse.Namespace) -> None:
+    """A line for each question: `query, positive`, and with `--negatives` the list `negative`."""
+    held = {paragraph for path in options.without for paragraph in read_squad(path)[0]}
+    asked: dict[str, tuple[str, list[str]]] = {}
+    for path in options.files:
+        for paragraph, question, answers in read_answered(path):
+            if paragraph not in held and question not in asked:
+                asked[question] = (paragraph, answers)
+    questions = list(asked)
+    if options.limit:
+        questions = random.Random(0).sample(questions, min(options.limit, len(questions)))
+    examples = [RankExample(question, (asked[question][0],)) for question in questions]
+    if options.negatives:  # more than are wanted, as those that hold the answer are left out
+        examples = mine(examples, 4 * options.negatives, "train")
+    with options.out.open("w", encoding="utf-8") as file:
+        for example in examples:
+            row: Row = {"query": example.query, "positive": example.texts[0]}
+            answers = [answer.casefold() for answer in asked[example.query][1]]
+            others = [text for text in example.texts[1:] if not any(a in text.casefold() for a in answers)]
+            row |= {"negative": others[: options.negatives]} if options.negatives else {}
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    paragraphs = len({asked[question][0] for question in questions})
+    print(f"{len(examples):,} questions about {paragraphs:,} paragraphs; {len(held):,} paragraphs were held out")
+
+
+def read_answered(path: Path) -> list[tuple[str, str, list[str]]]:
+    """Paragraph, question and answers; questions without an answer are left out."""
+    return [
+        (paragraph["context"], asked["question"].strip(), [answer["text"] for answer in asked["answers"]])
+        for article in json.loads(path.read_text(encoding="utf-8"))["data"]
+        for paragraph in article["paragraphs"]
+        for asked in paragraph["qas"]
+        if asked.get("answers") and asked["question"].strip()
+    ]
 
 
 def measure_alone(made: Any, questions: list[tuple[str, int]], way: Row) -> float:
@@ -103,7 +169,7 @@ def measure_alone(made: Any, questions: list[tuple[str, int]], way: Row) -> floa
 def print_way(name: str, row: Row) -> None:
     shown = "  ".join(f"{key} {100 * point:5.1f} [{100 * low:.1f}, {100 * high:.1f}]"
                       for key, (point, low, high) in row["metrics"].items())  # fmt: skip
-    print(f"{name:16} {shown}\n{'':16} {row['queries_per_second']:,.0f} queries/s together, "
+    print(f"{name:22} {shown}\n{'':22} {row['queries_per_second']:,.0f} queries/s together, "
           f"{row['milliseconds_alone']:.1f} ms for one alone", flush=True)  # fmt: skip
 
 
@@ -167,10 +233,14 @@ def peak_mib() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("mode", choices=("squad", "memory", "child"))
+    parser.add_argument("mode", choices=("score", "pairs", "memory", "child"))
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     parser.add_argument("--model", type=Path)
+    parser.add_argument("--embed-model", type=Path, help="a tuned encoder, scored beside --model")
     parser.add_argument("--rerank-model", type=Path)
+    parser.add_argument("--depth", type=int, default=50, help="passages that are reranked")
+    parser.add_argument("--without", type=Path, nargs="*", default=[], help="SQuAD files whose paragraphs are held out")
+    parser.add_argument("--negatives", type=int, default=0, help="for each question of `pairs`")
     parser.add_argument("--tokens", type=int, default=128, help="in a passage, at most")
     parser.add_argument("--limit", type=int, help="so many questions only, drawn at random")
     parser.add_argument("--passages", type=int, default=100_000)
@@ -182,7 +252,12 @@ def main() -> None:
     if options.mode == "child":
         measure_child(options)
         return
-    report = measure_squad(options) if options.mode == "squad" else measure_memory(options)
+    if options.mode == "pairs":
+        if options.out is None:
+            parser.error("pairs needs --out FILE.jsonl")
+        write_pairs(options)
+        return
+    report = measure_squad(options) if options.mode == "score" else measure_memory(options)
     if options.out:
         said = " ".join(Path(word).name for word in sys.argv[1:])
         about = {"date": date.today().isoformat(), "command": f"benchmarks/search.py {said}", **report}

@@ -40,6 +40,7 @@ R52 = ("classify", "topics/reuters_r8_r52/reuters-r52-train.tab", "topics/reuter
 NEWS = ("classify", "20newsgroups/train.jsonl", "20newsgroups/test.jsonl")
 CLASSES = ("accuracy", "macro_f1")
 LONG = "--rate 1e-4 --epochs 4 --length 256 --truncate"
+PAIRS = "--rate 1e-4 --length 256 --epochs"
 SHORT = "--rate 2e-4 --epochs 8 --length 128 --truncate"  # few examples of most of the 52 classes
 
 ROWS = {
@@ -68,6 +69,25 @@ ROWS = {
         "span", "squad/train-v2.0.first-10-articles.json", dev="squad/dev-v2.0.rebuilt.json",
         flags="--rate 1e-4 --epochs 4", show=("f1", "exact"),
     ),
+    "sts-b": Dataset("regress", "glue/STS-B/train.tsv", "glue/STS-B/dev.tsv", flags=f"{PAIRS} 8",
+                     show=("pearson", "spearman")),
+    "rte": Dataset("classify", "glue/RTE/train.tsv", "glue/RTE/dev.tsv", flags=f"{PAIRS} 8", show=("accuracy",)),
+    "mnli": Dataset("classify", "made/mnli.jsonl", "glue/MNLI/dev_matched.rebuilt.tsv", flags=f"{PAIRS} 3",
+                    show=("accuracy",)),
+    "qqp": Dataset("classify", "made/qqp.jsonl", "glue/QQP/dev.half20215.tsv", flags=f"{PAIRS} 4",
+                   show=("accuracy", "f1")),
+    "imdb": Dataset("classify", "imdb/train.jsonl", "imdb/test.jsonl",
+                    flags="--rate 1e-4 --epochs 2 --truncate head+tail", show=("accuracy",)),
+    "commonsenseqa": Dataset(
+        "choose", "choice/commonsenseqa_v1.0/train_rand_split.jsonl", "choice/commonsenseqa_v1.0/dev_rand_split.jsonl",
+        flags=f"{PAIRS} 6", show=("accuracy",),
+    ),
+    "openbookqa": Dataset(
+        "choose", "choice/openbookqa/Main/train.tsv", "choice/openbookqa/Main/test.tsv",
+        "choice/openbookqa/Main/dev.tsv", f"{PAIRS} 6", ("accuracy",),
+    ),
+    "swag": Dataset("choose", "choice/swag/train-2choice-from-ni.csv", "choice/swag/val.first500.csv",
+                    flags=f"{PAIRS} 6", show=("accuracy",)),
 }  # fmt: skip
 
 

@@ -12,6 +12,7 @@ Names are imported when first used, so that `import bertsmith` and `bertsmith --
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bertsmith.benchmarking import benchmark
     from bertsmith.checking import check
     from bertsmith.errors import BertsmithError
     from bertsmith.evaluating import evaluate
@@ -20,19 +21,27 @@ if TYPE_CHECKING:
     from bertsmith.model import Model
     from bertsmith.models.presets import models_table
     from bertsmith.searching import index
+    from bertsmith.sweeping import sweep
+    from bertsmith.together import finetune_together
 
 __version__ = "0.1.0"
-__all__ = ["BertsmithError", "Model", "check", "evaluate", "finetune", "index", "load", "models_table"]
+__all__ = [
+    "BertsmithError", "Model", "benchmark", "check", "evaluate", "finetune", "finetune_together", "index", "load",
+    "models_table", "sweep",
+]  # fmt: skip
 
 _HOMES = {
     "BertsmithError": "bertsmith.errors",
     "Model": "bertsmith.model",
+    "benchmark": "bertsmith.benchmarking",
     "check": "bertsmith.checking",
     "evaluate": "bertsmith.evaluating",
     "finetune": "bertsmith.finetuning",
+    "finetune_together": "bertsmith.together",
     "index": "bertsmith.searching",
     "load": "bertsmith.loading",
     "models_table": "bertsmith.models.presets",
+    "sweep": "bertsmith.sweeping",
 }
 
 

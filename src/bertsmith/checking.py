@@ -39,7 +39,7 @@ def check(
     """What is wrong with this data and what is good to know, before anything is trained on it.
 
     `data` is a file, a folder with a train file (and a dev file), a list of dicts or a DataFrame; `task` is classify,
-    tag, span, regress or choose, guessed if not said; `columns` says which column has which role, as in
+    tag, span, regress, choose, embed or rerank, guessed if not said; `columns` says which column has which role, as in
     {"text": "review"}. Lengths are in tokens of `model` (else of the default one), and `limit` is the longest input it
     should read.
     """

@@ -1,5 +1,6 @@
 """What a loaded model is, in one line and in full. In: a `Model`. Out: a text, or plain JSON."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.errors import BertsmithError
@@ -15,6 +16,7 @@ def list_heads(model: "Model") -> list[str]:
 def name_in_a_line(model: "Model") -> str:
     config, heads = model.checkpoint.config, list_heads(model)
     labels = f" with {len(model.checkpoint.labels)} labels" if {"classify", "tag"} & set(heads) else ""
+    heads += [f"{name} ({', '.join(list_heads(other))})" for name, other in model.adapters.items()]
     return (
         f"<bertsmith.Model {str(model.folder)!r}: {model.checkpoint.settings.get('model_type', config.family)}, "
         f"{config.depth} layers of {config.width}, {model.checkpoint.network.parameter_count:,} parameters, "
@@ -37,7 +39,9 @@ def describe(model: "Model") -> dict[str, Any]:
         "inner": config.inner,
         "parameters": model.checkpoint.network.parameter_count,
         "heads": list_heads(model),
+        "features": None if model.checkpoint.network.features is None else asdict(model.checkpoint.network.features),
         "labels": model.checkpoint.labels,
+        "adapters": {name: list_heads(other) for name, other in model.adapters.items()},
         "trained": {key: value for key, value in model.trained.items() if key in ("task", "run")},
         "vocabulary": config.vocabulary,
         **read,

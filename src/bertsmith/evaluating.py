@@ -22,6 +22,7 @@ from bertsmith.loading import load
 from bertsmith.model import Model
 from bertsmith.models.files import read_json
 from bertsmith.tasks.catalog import HOMES, find_task
+from bertsmith.tasks.embed import take_dims
 from bertsmith.tasks.measures import Measure
 from bertsmith.tasks.squad_score import score_predictions
 from bertsmith.tasks.trained import TrainedTask
@@ -68,17 +69,20 @@ def evaluate(
 def _find_kind(model: Model) -> str:
     heads = [name for name in HOMES if find_task(name).head in model.checkpoint.heads]
     known = model.trained.get("task")
-    if known in heads:
+    if known in heads or known == "embed":
         return str(known)
     if known:  # its class is never looked up by what a folder says: that would run code that came with a model
         raise BertsmithError(
             f"{model.folder} was fine-tuned for a task of its own, {known!r}; name the class (task=module:Class)."
         )
     is_number = model.checkpoint.settings.get("problem_type") == "regression"  # else the one output is a class's
-    heads = [name for name in heads if name != ("classify" if is_number else "regress")]
+    # And whether classes are those of a cross-encoder only a person knows.
+    heads = [name for name in heads if name not in ("rerank", "classify" if is_number else "regress")]
     if not heads:
+        asked = ", ".join(name for name in HOMES if name != "embed")
         raise BertsmithError(
-            f"{model.folder} has no head for any of {', '.join(HOMES)}; fine-tune it first, or give another model."
+            f"{model.folder} has no head for any of {asked}; fine-tune it first, give another model, or score its "
+            f"vectors (task embed)."
         )
     if len(heads) > 1:
         raise BertsmithError(f"{model.folder} has heads for {', '.join(heads)}; say which task is meant.")
@@ -107,14 +111,16 @@ def _read(
 def _score(
     model: Model, kind: type[TrainedTask[Any, Any]], table: Table, columns: dict[str, str], choices: TaskChoices
 ) -> Scored:
-    assert kind.head is not None
-    model.need(kind.head, f"be scored for {kind.name}")
+    if kind.head is not None:
+        model = model.need(kind.head, f"be scored for {kind.name}", kind.name)
     settings = model.task_settings(kind)
     check_length(choices.length, model.limit, model.tokenizer, model.folder)
     chosen = asdict(choices)
     for name in ("length", "overlap", "question_length", "answer_length", "positive"):
         if chosen[name] is not None:
             settings[name] = chosen[name]
+    if choices.dims is not None and kind.name == "embed":
+        settings["cut"] = take_dims(int(choices.dims) if choices.dims.isdecimal() else choices.dims, model.vector_width)
     if choices.several is None and "several" in settings:
         choices = TaskChoices(**{**chosen, "several": settings["several"]})
     examples = _read(kind, table, columns, choices)

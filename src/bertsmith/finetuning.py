@@ -6,7 +6,7 @@ intervals, a report, and while it trains what is needed to go on after a kill. T
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,9 @@ from bertsmith.evaluation.report import read_metrics
 from bertsmith.evaluation.results import write_folder, write_results
 from bertsmith.evaluation.scoring import Scored, score_examples
 from bertsmith.loading import find_device, load
-from bertsmith.models.checkpoint import Checkpoint, load_checkpoint
+from bertsmith.models.checkpoint import Checkpoint
 from bertsmith.models.files import take_folder
-from bertsmith.models.fitting import fit_head, keeps_head
 from bertsmith.models.hub import find_default, locate
-from bertsmith.models.sentence import read_sentence
 from bertsmith.tasks.catalog import HOMES, find_task
 from bertsmith.tasks.predicting import BUDGETS, Predictor
 from bertsmith.tasks.task import Row
@@ -30,11 +28,13 @@ from bertsmith.tasks.texts import take_count
 from bertsmith.tasks.trained import TrainedTask
 from bertsmith.training.choices import as_asked, refuse_unused, sort_choices
 from bertsmith.training.devices import Ranks, choose_precision, joined, shard
+from bertsmith.training.features import Features
 from bertsmith.training.folder import LOG, RUN, RunFolder
 from bertsmith.training.loop import Loop, Outcome, Watcher
 from bertsmith.training.preparing import Preparation, Say, check_metric, fingerprint, prepare, read_data
 from bertsmith.training.settings import Training
 from bertsmith.training.study import TaskStudy
+from bertsmith.training.ways import Way, choose_way
 
 
 @dataclass
@@ -144,39 +144,36 @@ def train_network(
     """The loop, from a fresh head or from the last checkpoint; its network and its optimizer go when it is done."""
     task, data, training = preparation.task, preparation.data, preparation.training
     last = folder.find_last() if ranks.is_first or ranks.count > 1 else None
-    checkpoint = load_start(preparation, last, say)
+    way = choose_way(preparation.source, task, training)
+    checkpoint = load_start(way, last, say)
     network = checkpoint.network.to(ranks.device)
     network.recompute = training.recompute
     if training.spread == "fsdp" and ranks.count > 1:
         shard(network, ranks.device)
-    study = TaskStudy(task, rows, training)
+    features = Features(network, task, training, folder, ranks, say) if training.features != "none" else None
+    study = TaskStudy(task, rows, training) if features is None else features.study(rows)
     predictor = Predictor(network, ranks.device, training.batch_tokens or BUDGETS[ranks.device.type], keeps_grads=True)
     evaluate = Evaluation(predictor, task, data.dev, asdict(preparation.choices), training)
-    write_model = partial(write_folder, checkpoint, preparation.tokenizer, task)
+    if features is not None:
+        training = replace(training, graphs=False)  # a BiLSTM needs the lengths on the host; a head is soon launched
+        evaluate.predictor = features.predictor(evaluate.rows) if data.dev else predictor
+    write_model = partial(write_folder, way, checkpoint, preparation.tokenizer, task)
     scorer = evaluate if data.dev else None
     opening = {"truncated": preparation.cuts} if preparation.cuts else {}
     loop = Loop(network, study, training, folder, ranks, write_model, scorer, watchers, opening=opening)
     if training.metric and data.dev:
         evaluate()  # an unknown metric must not cost an epoch
-    return loop.run()
+    outcome = loop.run()
+    if features is not None:
+        features.forget()
+    return outcome
 
 
-def load_start(preparation: Preparation, last: Path | None, say: Say) -> Checkpoint:
+def load_start(way: Way, last: Path | None, say: Say) -> Checkpoint:
     """The base model with a head for the task, or the last checkpoint of this run."""
-    if last is not None:
-        say(f"going on from {last.name}.")
-    checkpoint = load_checkpoint(last or read_sentence(preparation.source).encoder, torch.float32)
-    training = preparation.training
-    task = preparation.task
-    assert task.head is not None
-    fitted, where = fit_head(
-        checkpoint, task.head, task.labels, seed=training.seed, dropout=training.dropout, problem=task.problem
-    )
-    if last is None and keeps_head(checkpoint, task.head, task.labels):
-        task.unfold(fitted.network)
-    if last is None:
-        say(f"{where[:1].upper()}{where[1:]}")
-    return fitted
+    checkpoint, where = way.start(last)
+    say(f"{where[:1].upper()}{where[1:]}" if last is None else f"going on from {last.name}.")
+    return checkpoint
 
 
 @dataclass

@@ -1,16 +1,17 @@
 """`bertsmith.load`: a folder or a name becomes a `Model` on a device."""
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 
 from bertsmith.errors import BertsmithError
 from bertsmith.model import Model
-from bertsmith.models.checkpoint import load_checkpoint
-from bertsmith.models.files import TASK_FILE, read_json
+from bertsmith.models.adapters import find_base, is_adapter, open_checkpoint
 from bertsmith.models.hub import find_default, locate
 from bertsmith.models.sentence import read_sentence
+from bertsmith.resident import list_adapters, put_adapter, read_trained
 from bertsmith.tasks.predicting import BUDGETS
 from bertsmith.tasks.texts import take_count
 
@@ -27,11 +28,14 @@ def load(
     revision: str = "main",
     threads: int | None = None,
     batch_tokens: int | None = None,
+    adapters: Mapping[str, str | Path] | None = None,
 ) -> Model:
     """A model from a folder, or from the local Hugging Face cache by its name (`download=True` fetches it there).
 
     Without a source: the one that the environment variable BERTSMITH_MODEL names, else the demo package's.
     `device` is auto, cpu, cuda or mps; `batch_tokens` the most tokens in a batch; `threads` those of the CPU.
+    An adapter's folder gives its base model with the adapter on it. `adapters`, name -> folder, are put on this one
+    base beside those in its own folder: `m.use(name)` is the model with that adapter, on the same memory.
     """
     folder = locate(find_default() if source is None else source, download=download, revision=revision)
     place = find_device(device)
@@ -40,16 +44,18 @@ def load(
     batch_tokens = None if batch_tokens is None else take_count("batch_tokens", batch_tokens)
     if threads is not None:
         torch.set_num_threads(take_count("threads", threads))
-    sentence = read_sentence(folder)
-    checkpoint = load_checkpoint(sentence.encoder, DTYPES[dtype])
+    sentence = read_sentence(find_base(folder) if is_adapter(folder) else folder)
+    checkpoint = open_checkpoint(folder, DTYPES[dtype])
     if checkpoint.left_out:
         some = ", ".join(checkpoint.left_out[:8]) + (" …" if len(checkpoint.left_out) > 8 else "")
         log.warning("left out %d tensors of %s that nothing here uses: %s", len(checkpoint.left_out), folder, some)
     checkpoint.network.to(place).requires_grad_(False)
     checkpoint.network.pack()
     sentence.pooling.to(place).requires_grad_(False)
-    task = read_json(folder / TASK_FILE) if (folder / TASK_FILE).exists() else {}
-    return Model(folder, checkpoint, sentence, place, batch_tokens or BUDGETS[place.type], task)
+    model = Model(folder, checkpoint, sentence, place, batch_tokens or BUDGETS[place.type], read_trained(folder))
+    wanted = {**list_adapters(folder), **(adapters or {})}
+    model.adapters |= {name: put_adapter(model, path) for name, path in wanted.items()}
+    return model
 
 
 def find_device(name: str) -> torch.device:

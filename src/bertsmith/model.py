@@ -18,15 +18,17 @@ from bertsmith.errors import BertsmithError
 from bertsmith.models.checkpoint import Checkpoint, save_checkpoint
 from bertsmith.models.files import TASK_FILE, take_folder, write_json, written_aside
 from bertsmith.models.sentence import Sentence, write_sentence
+from bertsmith.resident import find_home, put_adapter
 from bertsmith.tasks.alignment import split_text
-from bertsmith.tasks.catalog import HOMES
 from bertsmith.tasks.choose import Choose, offer
 from bertsmith.tasks.classify import Classify
-from bertsmith.tasks.embed import Embed, Hidden, choose_layers
+from bertsmith.tasks.embed import Embed, Hidden, choose_layers, dress_texts, rank_similar, take_dims
+from bertsmith.tasks.embed_training import EmbedPairs
 from bertsmith.tasks.fill import Fill
 from bertsmith.tasks.follows import Follows
 from bertsmith.tasks.predicting import Predictor
 from bertsmith.tasks.regress import Regress
+from bertsmith.tasks.rerank import Rerank, ask_ranks
 from bertsmith.tasks.result import Vectors
 from bertsmith.tasks.span import Span
 from bertsmith.tasks.tag import Tag
@@ -46,7 +48,7 @@ class Model:
 
     def __init__(
         self, folder: Path, checkpoint: Checkpoint, sentence: Sentence, device: torch.device, batch_tokens: int,
-        trained: dict[str, Any] | None = None,
+        trained: dict[str, Any] | None = None, base: "Model | None" = None,
     ) -> None:  # fmt: skip
         self.folder = folder
         self.checkpoint = checkpoint
@@ -54,13 +56,25 @@ class Model:
         self.device = device
         self.trained = trained or {}  # what a fine-tuning knew of its task: its name, its settings, its score
         self.predictor = Predictor(checkpoint.network, device, batch_tokens)
+        self.base = base  # the model that this one is an adapter on
+        self.adapters: dict[str, Model] = {}  # by name; filled while loading
 
     def __repr__(self) -> str:
         return name_in_a_line(self)
 
     def __reduce__(self) -> Any:
         """A copy, or the model in another process, is loaded from its folder: packed matrices cannot travel."""
-        return _reopen, (self.folder.absolute(), str(self.device), self.dtype, self.predictor.budget)
+        if self.base is not None:
+            return Model.use, (self.base, self.folder.absolute())
+        adapters = {name: adapter.folder.absolute() for name, adapter in self.adapters.items()}
+        return _reopen, (self.folder.absolute(), str(self.device), self.dtype, self.predictor.budget, adapters)
+
+    def use(self, adapter: str | Path) -> "Model":
+        """This encoder with an adapter: one that was loaded with it, by its name, or another by its folder.
+
+        It has the answers of a model of its own, and the memory of this one.
+        """
+        return self.adapters.get(str(adapter)) or put_adapter(self.base or self, adapter)
 
     @property
     def dtype(self) -> str:
@@ -101,8 +115,8 @@ class Model:
 
     def follows(self, a: str | Sequence[str], b: str | Sequence[str], *, truncate: Truncate = "head") -> Any:
         """Whether `b` follows `a`: `label, score`, by the next-sentence or the sentence-order head."""
-        self.need("follows", "tell whether one text follows another")
-        task = Follows(self.tokenizer, self.limit, truncate, self.checkpoint.heads["follows"].labels)
+        home = self.need("follows", "tell whether one text follows another")
+        task = Follows(self.tokenizer, self.limit, truncate, home.checkpoint.heads["follows"].labels)
         pairs, single = pair_up("follows", a, b)
         answers = self._answer_all(task, pairs)
         return answers[0] if single else answers
@@ -126,8 +140,7 @@ class Model:
         if labels is not None:
             if pair is not None:
                 raise BertsmithError("labels are judged for a text, whose pair is the hypothesis; leave the pair out.")
-            self.need("classify", "judge labels by inference")
-            outputs = self.checkpoint.labels
+            outputs = self.need("classify", "judge labels by inference", "classify").checkpoint.labels
             made = (self.tokenizer, self.limit, truncate or "head", outputs, labels, hypothesis, several, top_k)
             return self._answer(ZeroShot(*made), text)
         task = Classify(*self._head("classify", "classify texts", Classify, truncate), top_k=top_k)
@@ -193,7 +206,10 @@ class Model:
         self, kind: type[TrainedTask[Any, Any]], examples: Sequence[Any], *, truncate: Truncate | None = None
     ) -> list[Any]:
         """The answers of any task that this model was fine-tuned for, a person's own too, to its examples."""
-        assert kind.head is not None
+        if kind.head is None:
+            settings = self.task_settings(kind)
+            task = kind(self.tokenizer, self.limit, truncate or settings["truncate"], settings)
+            return self._answer_all(task, examples)
         return self._answer_all(kind(*self._head(kind.head, f"answer {kind.name}", kind, truncate)), examples)
 
     def embed(
@@ -203,21 +219,45 @@ class Model:
         prompt: str | None = None,
         truncate: Truncate = "head",
         normalize: bool | None = None,
+        dims: int | None = None,
     ) -> Vectors:
         """A float32 vector for a text, (width,), or for each of several, (n, width); `.truncated` says what was cut.
 
         Pooling and length follow a sentence-transformers folder; a plain folder gives the mean of the last states.
-        `prompt` is the name of one of the folder's prompts, or a text to put in front.
+        `prompt` is the name of one of the folder's prompts, or a text to put in front. `dims` keeps so many numbers of
+        each vector, for a model that was trained to be cut there.
         """
         given = [texts] if isinstance(texts, str) else list_texts(texts)
-        pooling = self.sentence.pooling
+        pooling, width = self.sentence.pooling, self.vector_width
+        width = width if dims is None else take_dims(dims, width)
         unit = pooling.normalize if normalize is None else normalize
-        task = Embed(self.tokenizer, self.limit, truncate, pooling, unit)
+        task = Embed(self.tokenizer, self.limit, truncate, pooling, unit, width)
         vectors = self._answer_all(task, self._dress(given, prompt))
         if isinstance(texts, str):
             return vectors[0]
-        width = len(vectors[0]) if vectors else self._vector_width()
         return Vectors(np.stack(vectors) if vectors else np.zeros((0, width)), [v.truncated for v in vectors])
+
+    def similar(
+        self, text: str | Sequence[str], others: Sequence[str], *, top_k: int | None = None,
+        truncate: Truncate = "head",
+    ) -> Any:  # fmt: skip
+        """The other texts by how alike they are to a text: `index, text, score`, the cosine of their vectors."""
+        texts = list_texts(others)
+        if not texts:
+            raise BertsmithError("there are no texts to compare with; give at least one.")
+        vectors = self.embed(texts, truncate=truncate, normalize=True)
+        asked = self.embed([text] if isinstance(text, str) else text, truncate=truncate, normalize=True)
+        answers = [rank_similar(one, vectors, texts, top_k) for one in asked]
+        return answers[0] if isinstance(text, str) else answers
+
+    def rerank(
+        self, query: str | Sequence[str], texts: Sequence[str] | Sequence[Sequence[str]], *, top_k: int | None = None,
+        truncate: Truncate | None = None,
+    ) -> Any:  # fmt: skip
+        """Texts by how well they answer a query: `index, text, score`, best first; several queries have a list each."""
+        task = Rerank(*self._head("classify", "rerank texts", Rerank, truncate), top_k=top_k)
+        answers = self._answer_all(task, ask_ranks(query, texts))
+        return answers[0] if isinstance(query, str) else answers
 
     def hidden(
         self,
@@ -262,7 +302,8 @@ class Model:
         return self._answer_all(task, list_texts(given))
 
     def _answer_all(self, task: Any, examples: Sequence[Any]) -> list[Any]:
-        answers: list[Any] = self.predictor.predict(task, examples)
+        home = self.need(task.head, "do that", task.name) if task.head else self
+        answers: list[Any] = home.predictor.predict(task, examples)
         cut = [answer.truncated for answer in answers if answer.truncated]
         if cut:
             log_cuts.warning(
@@ -273,7 +314,8 @@ class Model:
 
     def task_settings(self, kind: type[TrainedTask[Any, Any]]) -> dict[str, Any]:
         """What the fine-tuning of this folder left about the task, or what config.json tells of it."""
-        assert kind.head is not None
+        if kind.head is None:
+            return self._bare_settings(kind)
         head: Any = self.checkpoint.network.heads[kind.head]
         outputs = head.shape.outputs
         if self.trained.get("task") == kind.name:
@@ -287,40 +329,41 @@ class Model:
         labels = self.checkpoint.labels or [f"LABEL_{number}" for number in range(outputs)]
         return kind.settings_from(labels, self.checkpoint.settings.get("problem_type"))
 
+    def _bare_settings(self, kind: type[TrainedTask[Any, Any]]) -> dict[str, Any]:
+        """Of a task that reads the encoder itself."""
+        if self.trained.get("task") == kind.name and isinstance(self.trained.get("settings"), dict):
+            return dict(self.trained["settings"])
+        return kind.settings_of(self.sentence) if issubclass(kind, EmbedPairs) else kind.settings_from([], None)
+
     def _head(
         self, head: str, what: str, kind: type[TrainedTask[Any, Any]], truncate: str | None
     ) -> tuple[Tokenizer, int, str, dict[str, Any]]:
         """What a task of this kind is made from."""
-        self.need(head, what, kind.name)
-        settings = self.task_settings(kind)
+        settings = self.need(head, what, kind.name).task_settings(kind)
         return self.tokenizer, self.limit, truncate or settings["truncate"], settings
 
-    def need(self, head: str, what: str = "do that", task: str = "") -> None:
-        """An error where a head is missing; `task` is what to fine-tune for, where it is not called as the head."""
-        task = task if task in HOMES else head
-        if head not in self.checkpoint.heads:
-            there = ", ".join(name for name in self.checkpoint.heads if name != "pool") or "none"
-            first = f"fine-tune it for that (finetune, task {task!r}), or " if task in HOMES else ""
-            raise BertsmithError(
-                f"{self.folder} has no head to {what} (heads there: {there}); {first}give another model."
-            )
+    def need(self, head: str, what: str = "do that", task: str = "") -> "Model":
+        """This model or the adapter on it that has a head; an error where it is missing.
+
+        `task` is what the head is trained for, where that is not called as the head.
+        """
+        return find_home(self, head, what, task)
 
     def _dress(self, texts: list[str], prompt: str | None) -> list[str]:
         """Texts as a sentence-transformers folder wants them."""
         if prompt is not None and not isinstance(prompt, str):
             raise BertsmithError(f"prompt must be a string, not {type(prompt).__name__}.")
         name = prompt if prompt is not None else self.sentence.default_prompt
-        before = self.sentence.prompts.get(name, name) if name else ""
-        texts = [before + text for text in texts]
-        # Letter by letter, as sentence-transformers does: a whole word's final sigma would become another letter.
-        return ["".join(map(str.lower, text)) for text in texts] if self.sentence.lower else texts
+        return dress_texts(texts, self.sentence.prompts.get(name, name) if name else "", self.sentence.lower)
 
-    def _vector_width(self) -> int:
+    @property
+    def vector_width(self) -> int:
+        """How many numbers `embed` gives for a text."""
         pooling = self.sentence.pooling
         return pooling.shapes[-1].outputs if pooling.shapes else self.checkpoint.config.width * len(pooling.modes)
 
 
-def _reopen(folder: Path, device: str, dtype: str, batch_tokens: int) -> Model:
+def _reopen(folder: Path, device: str, dtype: str, batch_tokens: int, adapters: dict[str, Path]) -> Model:
     from bertsmith.loading import load  # it imports this class
 
-    return load(folder, device=device, dtype=dtype, batch_tokens=batch_tokens)
+    return load(folder, device=device, dtype=dtype, batch_tokens=batch_tokens, adapters=adapters)

@@ -21,7 +21,9 @@ from bertsmith.search.ranking import Ranking, fuse, rank_vectors, rank_words, ta
 from bertsmith.search.reranking import Reranker
 from bertsmith.search.stored import Stored, open_stored, read_about
 from bertsmith.search.updating import Progress, is_current, notes_of, taken, update
+from bertsmith.tasks.embed import find_prompt
 from bertsmith.tasks.measures import Array
+from bertsmith.tasks.rerank import Rerank
 from bertsmith.tasks.result import Result
 from bertsmith.tasks.texts import list_texts, take_count
 
@@ -71,7 +73,7 @@ def _bring_up(
     place: Path, paths: dict[str, Path], model: Model, tokens: int, progress: Progress | None
 ) -> tuple[Stored, list[str]]:
     """The index as the files are now, and what there is to say about it."""
-    prompt = _find_prompt(model, ("document", "passage", "corpus"))
+    prompt = find_prompt(model.sentence.prompts, ("document", "passage", "corpus"))
 
     cut = Counter[str]()
 
@@ -107,11 +109,6 @@ def _difference(about: dict[str, Any], mark: list[list[float]], tokens: int) -> 
     if not is_same_model(about["model"], mark):
         return "it was made with another model"
     return f"its passages had {about['tokens']:,} tokens" if about["tokens"] != tokens else ""
-
-
-def _find_prompt(model: Model, names: Sequence[str]) -> str | None:
-    """Some encoders were trained with words in front, others for queries than for passages; their folders say so."""
-    return next((name for name in names if name in model.sentence.prompts), None)
 
 
 class Index:
@@ -178,7 +175,7 @@ class Index:
         by_words = [rank_words(self._stored.bm25.scores(one), depth) for one in queries] if how != "dense" else []
         if how == "bm25":
             return by_words, [0] * len(queries)
-        prompt = _find_prompt(self.model, ("query", "question"))
+        prompt = find_prompt(self.model.sentence.prompts, ("query", "question"))
         vectors = self.model.embed(queries, prompt=prompt, normalize=True)
         by_vectors = rank_vectors(self._stored.vectors, np.array(vectors), depth)
         if how == "dense":
@@ -193,5 +190,6 @@ class Index:
 
 def _open_reranker(given: str | Path | Model) -> Reranker:
     model = given if isinstance(given, Model) else load(given)
-    model.need("classify", "compare a query with a passage")
-    return Reranker(model.folder, model.checkpoint, model.tokenizer, model.limit, model.predictor)
+    model = model.need("classify", "compare a query with a passage", "rerank")
+    settings = model.task_settings(Rerank)
+    return Reranker(Rerank(model.tokenizer, model.limit, settings["truncate"], settings), model.predictor)

@@ -57,7 +57,7 @@ class Model:
             for a, b in zip(first, second, strict=True)
         ]
 
-    def embed(self, texts, *, prompt=None, truncate="head", normalize=None):
+    def embed(self, texts, *, prompt=None, truncate="head", normalize=None, dims=None):
         import numpy as np
 
         texts = [(prompt or "") + text for text in texts]

@@ -17,6 +17,7 @@ VERBS = (
     "check",
     "finetune",
     "evaluate",
+    "sweep",
     "classify",
     "tag",
     "answer",

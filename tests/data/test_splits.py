@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
 
-from bertsmith.data.examples import SpanExample, TagExample, TextExample
+from bertsmith.data.examples import PairExample, RankExample, SpanExample, TagExample, TextExample
 from bertsmith.data.splits import split_off
 from bertsmith.errors import BertsmithError
 
@@ -91,3 +91,17 @@ def test_too_few(examples, sentence):
 def test_a_share_must_be_one():
     with pytest.raises(BertsmithError, match="between 0 and 1, not 1"):
         split_off(make("aabb"), 1)
+
+
+def test_pairs_and_queries_that_share_a_text_stay_on_one_side():
+    pairs = [PairExample(f"question {i}", f"Paragraph {i // 4}" if i % 2 else f"paragraph  {i // 4}") for i in range(80)]
+    train, dev = split_off(pairs, 0.2)
+    assert len(train) + len(dev) == 80 and 8 <= len(dev) <= 20
+    assert not {e.pair.casefold().split()[1] for e in train} & {e.pair.casefold().split()[1] for e in dev}
+    ranks = [RankExample(f"q {i}", (f"t {i // 3}", f"t {(i + 9) % 20}"), (1.0, 0.0)) for i in range(60)]
+    train, dev = split_off(ranks, 0.2)
+    assert dev and not {e.texts[0] for e in train} & {e.texts[0] for e in dev}
+    assert [e.query for e in split_off(ranks[::-1], 0.2).dev] == [e.query for e in dev][::-1]
+    yes = [PairExample(f"is it {i // 2}", "yes" if i % 3 else f"no {i}") for i in range(60)]
+    train, dev = split_off(yes, 0.2)
+    assert dev and not {e.text for e in train} & {e.text for e in dev}

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bertsmith.data.bm25 import Bm25, build, split_words
 from bertsmith.search import ranking
-from bertsmith.search.bm25 import Bm25, build, split_words
 from bertsmith.search.ranking import fuse, rank_vectors, rank_words, take_best
 
 WORDS = ["the", "The", "river", "naïve", "ÉTÉ", "été", "x_1", "東京", "a.b", "don't", "I", "\ud800"]

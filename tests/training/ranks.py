@@ -13,6 +13,7 @@ import torch
 from training.texts import make_texts
 
 from bertsmith.finetuning import finetune
+from bertsmith.together import finetune_together
 from bertsmith.training.study import TaskStudy
 
 # A large eps: where a gradient is nothing but rounding, AdamW would make a step of it.
@@ -25,6 +26,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "waking": {"unfreeze": 0.3, "clip": 0.1},
     "lone": {"batch": 1},  # fewer rows than processes
 }
+MIXES = ("together", "round-robin")
 LIMIT = 64  # tokens that the memory of a made device takes
 
 
@@ -35,14 +37,26 @@ def train(name: str, model: Path, out: Path, **more: Any) -> None:
     )  # fmt: skip
 
 
+def train_mix(model: Path, out: Path, mixing: str) -> None:
+    """Two tasks and masked tokens on one encoder."""
+    texts = make_texts(60, seed=2)
+    words = [{"words": one["text"].split(), "tags": [word[:1] for word in one["text"].split()]} for one in texts]
+    finetune_together(
+        {"mood": {"task": "classify", "train": make_texts(100), "dev": make_texts(20, seed=1)},
+         "letters": {"task": "tag", "train": words[:40], "dev": words[40:], "weight": 0.3, "batch": 1},
+         "words": {"task": "mask", "weight": 0.1}},
+        out=out, model=model, device="cpu", threads=1, keep_checkpoints=True, mixing=mixing, check=False, **SAME,
+    )  # fmt: skip
+
+
 def run_short_of_memory(model: Path, out: Path, rank: str, **more: Any) -> None:
     """One process, by its number, has no memory for more than LIMIT tokens in a pass."""
     losses = TaskStudy.losses
 
-    def fails(self: TaskStudy, network: Any, batch: Any, given: Any) -> Any:
+    def fails(self: TaskStudy, network: Any, batch: Any, given: Any, part: str) -> Any:
         if len(batch.ids) > LIMIT and os.environ.get("RANK", "0") == rank:
             raise torch.OutOfMemoryError("a made one")
-        return losses(self, network, batch, given)
+        return losses(self, network, batch, given, part)
 
     TaskStudy.losses = fails  # type: ignore[method-assign]
     try:
@@ -72,6 +86,8 @@ if __name__ == "__main__":
     for name in VARIANTS:
         for spread in ("ddp", "fsdp"):
             train(name, model, folder / f"{name}-{spread}", spread=spread)
+    for mixing in MIXES:
+        train_mix(model, folder / f"{mixing}-ddp", mixing)
     # With a metric by name the model is scored before its first step.
     train("plain", model, folder / "named-fsdp", spread="fsdp", metric="macro_f1")
     run_with_a_failure(model, folder / "failed-fsdp", spread="fsdp", metric="macro_f1")

@@ -151,8 +151,8 @@ def test_a_loss_that_is_no_number_ends_the_run(make, monkeypatch):
     loop = make(log_every=1, rate=0.5)
     losses = loop.study.losses
 
-    def spoils(network, batch, given):
-        found = losses(network, batch, given)
+    def spoils(network, batch, given, part):
+        found = losses(network, batch, given, part)
         return {"loss": found["loss"] * (float("nan") if loop.progress.step == 3 else 1.0)}
 
     monkeypatch.setattr(loop.study, "losses", spoils)

@@ -1,5 +1,6 @@
 """Two processes come to what one comes to, each with all weights (ddp) or with its part of them (fsdp)."""
 
+import json
 import os
 import subprocess
 import sys
@@ -49,6 +50,21 @@ def test_two_processes_are_one(made, name):
 @pytest.mark.parametrize("name", ranks.VARIANTS)
 def test_parts_of_the_weights_are_the_whole(made, name):
     assert_same(made / f"{name}-fsdp", made / f"{name}-ddp")
+
+
+@pytest.mark.parametrize("mixing", ranks.MIXES)
+def test_two_processes_train_several_tasks_as_one_does(made, mixing):
+    """A batch of one leaves a process without a row of its own; the log's means are the same too."""
+    ranks.train_mix(made / "model", made / f"{mixing}-alone", mixing)
+    ours, theirs = made / f"{mixing}-ddp", made / f"{mixing}-alone"
+    assert_same(ours, theirs)
+    for name in ("mood", "letters", "words"):
+        one, other = (last(out, f"adapters/{name}/adapter_model.safetensors") for out in (ours, theirs))
+        assert all(torch.allclose(tensor, other[key], rtol=1e-4, atol=1e-6) for key, tensor in one.items())
+    logs = [[json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()] for out in (ours, theirs)]
+    for one, other in zip(*logs, strict=True):
+        assert one.keys() == other.keys()
+        assert all(value == pytest.approx(other[key], rel=1e-4) for key, value in one.items() if "loss" in key)
 
 
 def test_parts_of_the_weights_go_on_to_the_same_end(made):

@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from training.texts import make_texts
 
 # The loop saves after each record of the log, so that hardly a moment is far from a save.
+UNEQUAL = ("report.html", "README.md", "metrics.json", ".lock")
 SETTINGS: dict[str, Any] = {
     "batch": 8, "rate": 2e-3, "evaluate_every": 10, "log_every": 2, "save_minutes": 0.0, "unfreeze": 0.3,
     "layer_decay": 0.9, "r_drop": 0.5, "batch_tokens": 100,
@@ -141,8 +142,8 @@ def _is_alive(pid: int) -> bool:
 
 def contents(out: Path) -> dict[str, bytes]:
     """All that must be equal; the report, the card and the metrics tell times and speeds."""
-    files = [*out.glob("checkpoints/*/*"), *(out / name for name in ("log.jsonl", "model.safetensors"))]
-    files += [out / name for name in ("config.json", "bertsmith.json", "tokenizer.json", "run.json")]
+    files = [path for path in out.rglob("*") if path.is_file() and path.name not in UNEQUAL]
+    assert {"log.jsonl", "bertsmith.json", "run.json"} < {path.name for path in files}
     return {str(path.relative_to(out)): path.read_bytes() for path in files}
 
 

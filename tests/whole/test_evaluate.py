@@ -154,7 +154,7 @@ def test_refused_in_one_sentence(folders, case):
 
 
 def test_a_model_that_cannot_be_scored(folders, encoder):
-    with pytest.raises(BertsmithError, match="has no head for any of classify, tag, span, regress, choose; fine-tune"):
+    with pytest.raises(BertsmithError, match="for any of classify, tag, span, regress, choose, rerank; fine-tune"):
         bertsmith.evaluate(encoder, reviews())
     for given, sentence in (
         ({"x": "y"}, "has an id that the predictions know"),

@@ -13,6 +13,7 @@ import pytest
 import torch
 import transformers
 from whole import tiny
+from whole.glue import make_glue
 
 import bertsmith
 
@@ -35,6 +36,7 @@ def folder(tmp_path_factory, demo_model):
     (place / "train.conll").write_text(tiny.as_conll(tiny.sentences()))
     (place / "dev.conll").write_text(tiny.as_conll(tiny.sentences("works")))
     shutil.copytree(ROOT / "examples", place / "examples")
+    make_glue(place / "GLUE")
     tune_models(place)
     return place
 
@@ -60,7 +62,9 @@ def tune_more(place):
     (place / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions))
     said = ("contradiction", "neutral", "entailment")
     inferred = [{"premise": f"text {i}", "hypothesis": f"it is {i}", "label": said[i % 3]} for i in range(30)]
+    answered = [{"query": f"what {i}?", "positive": f"it is {i}"} for i in range(30)]
     for task, rows, name in (("regress", pairs, "my-scorer"), ("choose", questions, "my-chooser"),
+                             ("rerank", answered, "my-reranker"),
                              ("classify", inferred, "my-nli-model")):  # fmt: skip
         bertsmith.finetune(task, rows, out=place / name, model=place / "my-bert", max_steps=1)
 

@@ -121,11 +121,11 @@ def test_sigterm_saves_and_says_the_same(model, whole, tmp_path):
 def test_control_c_in_the_middle_of_a_step_lets_it_end(model, whole, tmp_path, monkeypatch):
     losses, seen = TaskStudy.losses, []
 
-    def interrupts(self, network, batch, given):
+    def interrupts(self, network, batch, given, part):
         seen.append(1)
         if len(seen) == 20:
             os.kill(os.getpid(), signal.SIGINT)
-        return losses(self, network, batch, given)
+        return losses(self, network, batch, given, part)
 
     monkeypatch.setattr(TaskStudy, "losses", interrupts)
     with pytest.raises(BertsmithError, match=r"^stopped at step \d+ of 30; the same command goes on from there"):

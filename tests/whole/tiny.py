@@ -18,14 +18,17 @@ def pieces() -> list[str]:
             *(f"##{digit}" for digit in "0123456789"), *(word for word in WORDS.split() if len(word) > 1)]  # fmt: skip
 
 
-def make_encoder(folder: Path, head: str = "Model", limit: int = 64, seed: int = 0, **settings: object) -> Path:
+def make_encoder(
+    folder: Path, head: str = "Model", limit: int = 64, seed: int = 0, depth: int = 2, **settings: object
+) -> Path:
     """A folder as `transformers` writes it; with a head such as "ForSequenceClassification", one that predicts."""
     folder.mkdir(parents=True, exist_ok=True)
     vocabulary = list(dict.fromkeys(pieces()))
     (folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
     transformers.BertTokenizer(str(folder / "vocab.txt"), model_max_length=limit).save_pretrained(folder)
     config = transformers.BertConfig(
-        vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        vocab_size=len(vocabulary), hidden_size=32, num_hidden_layers=depth, num_attention_heads=2,
+        intermediate_size=64,
         max_position_embeddings=limit, initializer_range=0.1, **settings,
     )  # fmt: skip
     torch.manual_seed(seed)

@@ -17,8 +17,11 @@ from bertsmith.cli.follows import follows
 from bertsmith.cli.info import info
 from bertsmith.cli.models import models
 from bertsmith.cli.options import spread
+from bertsmith.cli.rerank import rerank
 from bertsmith.cli.score import score
 from bertsmith.cli.search import search
+from bertsmith.cli.similar import similar
+from bertsmith.cli.sweep import sweep
 from bertsmith.cli.tag import tag
 from bertsmith.cli.tokenize import tokenize
 
@@ -63,8 +66,8 @@ def bertsmith(
 
 # In the order in which a person meets them.
 VERBS = (
-    *(check, finetune, evaluate, classify, score, tag, answer, choose, fill, follows, embed, search),
-    *(tokenize, info, models),
+    *(check, finetune, sweep, evaluate, classify, score, tag, answer, choose, fill, follows, embed),
+    *(similar, search, rerank, tokenize, info, models),
 )
 for verb in VERBS:
     app.command(cls=PanelCommand)(spread(verb))

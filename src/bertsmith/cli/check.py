@@ -12,7 +12,7 @@ from bertsmith.training.choices import TaskChoices
 if TYPE_CHECKING:
     from bertsmith.data.findings import Diagnosis
 
-Kind = Literal["classify", "tag", "span", "regress", "choose"]
+Kind = Literal["classify", "tag", "span", "regress", "choose", "embed", "rerank"]
 
 
 def check(

@@ -26,6 +26,10 @@ def embed(
     prompt: Annotated[
         str | None, typer.Option(metavar="NAME|TEXT", help="One of the model's prompts, or a text to put in front.")
     ] = None,
+    dims: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Keep so many numbers of each vector (a model trained with --dims)."),
+    ] = None,
     normalize: Annotated[
         bool | None, typer.Option("--normalize/--no-normalize", help="Vectors of length 1; else as the model says.")
     ] = None,
@@ -48,7 +52,7 @@ def embed(
 
         def question(chunk: list[Input]) -> Iterator[tuple["ndarray[Any, Any]", int]]:
             texts = [given.text for given in chunk]
-            vectors = model.embed(texts, prompt=prompt, truncate=truncate, normalize=normalize)
+            vectors = model.embed(texts, prompt=prompt, truncate=truncate, normalize=normalize, dims=dims)
             return zip(vectors, map(int, vectors.truncated), strict=True)
 
         for given, (vector, cut) in ask(chunks, question):
@@ -61,7 +65,7 @@ def embed(
                 values = " ".join(f"{value:+.4f}" for value in vector[:SHOWN].tolist())
                 write_table(given.text, [{"width": len(vector), "vector": f"{values} …"}])
         if file and not cuts.inputs:
-            file.width = model.embed([]).shape[1]
+            file.width = model.embed([], dims=dims).shape[1]
     if file:
         write_note(f"wrote {file.count:,} vectors of width {file.width:,} to {out}")
     cuts.report()

@@ -1,26 +1,37 @@
-"""`bertsmith evaluate`: how well a model does on labelled data, with an interval, and whether it beats another."""
+"""`bertsmith evaluate`: how well a model does on labelled data, with an interval, and whether it beats another; or how
+well it can be fine-tuned on the tasks of a benchmark.
+"""
 
 from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from bertsmith.cli.benchmark import BenchmarkOptions, run_benchmark
 from bertsmith.cli.flags import ColumnFlags, Flags, check_flags
 from bertsmith.cli.options import Format, ModelOptions, look_here
 from bertsmith.cli.output import Cuts, Rows, drop_nan, wants_json, write_json, write_note, write_table
 from bertsmith.training.choices import TaskChoices
+from bertsmith.training.settings import Training
 
 CHOSEN = (
     "several", "separator", "label_names", "positive", "truncate", "length", "overlap", "question_length",
     "answer_length",
 )  # fmt: skip
+# Of the fine-tunings of a benchmark: what its rows and its seeds settle has no flag.
+TRAINED = tuple(each.name for each in fields(Training) if each.name not in ("seed", "metric", "batch_tokens"))
 
 
 def evaluate(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="With --benchmark: the folder that holds its tasks.")
+    ] = None,
     *,
     data: Annotated[
-        str, typer.Option(metavar="FILE", help="Labelled examples: a file, a folder with a dev file, or -.")
-    ],
+        str | None, typer.Option(metavar="FILE", help="Labelled examples: a file, a folder with a dev file, or -.")
+    ] = None,
     compare: Annotated[
         str | None, typer.Option(metavar="PATH|NAME", help="A second model, scored on the same examples.")
     ] = None,
@@ -35,19 +46,37 @@ def evaluate(
     options: ModelOptions,
     columns: Annotated[dict[str, str], ColumnFlags()],
     choices: Annotated[dict[str, Any], Flags(TaskChoices, "Task", CHOSEN)],
+    asked: BenchmarkOptions,
+    training: Annotated[dict[str, Any], Flags(Training, "Training, with --benchmark", TRAINED)],
 ) -> None:
     """Measure a fine-tuned model on labelled data: each metric with its 95 % interval.
+
+    With --benchmark: fine-tune a model on each task of a benchmark, with several seeds, and tell the medians.
 
     \b
     Examples:
       bertsmith evaluate --model my-classifier --data reviews.csv
       bertsmith evaluate --model my-classifier --compare another-model --data reviews.csv --json
+      bertsmith evaluate --benchmark glue GLUE --tasks cola,sst2 --seeds 2 --jobs 2 --out scores
     """
     import bertsmith
 
+    check_flags({**columns, **choices, **training})
+    if asked.benchmark is not None:
+        for name, value in {"data": data, "compare": compare, "predictions": predictions, "task": task,
+                            "format": format, **columns}.items():  # fmt: skip
+            if value is not None:
+                raise typer.BadParameter(f"--{name} has no use with --benchmark; leave it out.")
+        return run_benchmark(asked, folder, options, {**choices, **training})
+    asked.refuse_alone()
+    if folder is not None:
+        raise typer.BadParameter(f"{folder} is given as a benchmark's folder; labelled data goes to --data.")
+    if training:
+        raise typer.BadParameter(f"--{next(iter(training)).replace('_', '-')} trains, which only --benchmark does.")
+    if data is None:
+        raise typer.BadParameter("--data is missing: the labelled examples; or give --benchmark NAME DIR.")
     if predictions is not None and compare is not None:
         raise typer.BadParameter("--predictions are scored alone; leave --compare out.")
-    check_flags({**columns, **choices})
     look_here(task)
     as_json = wants_json(options.as_json)
     found = bertsmith.evaluate(

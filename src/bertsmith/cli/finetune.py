@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from bertsmith.cli.flags import ColumnFlags, Flags, check_flags, combine
+from bertsmith.cli.mix import carry_out_mix, describe_mix
 from bertsmith.cli.options import Device, Format, look_here
 from bertsmith.cli.output import drop_nan, wants_json, write_json, write_note
 from bertsmith.errors import BertsmithError
@@ -24,6 +25,8 @@ USES = {
     "span": 'answer "A question?" --context "A text."',
     "regress": 'score "A text."',
     "choose": 'choose "A question?" "One choice" "Another"',
+    "embed": 'similar "A text." "Another text." "A third."',
+    "rerank": 'rerank "A query" --texts FILE',
 }
 
 
@@ -44,7 +47,7 @@ def finetune(
     task: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="classify, tag, span, regress, choose or module:Class; else guessed from the data."
+            metavar="NAME", help="classify, tag, span, regress, choose, embed, rerank or module:Class; else guessed."
         ),
     ] = None,
     model: Annotated[
@@ -56,6 +59,10 @@ def finetune(
     ] = None,
     settings: Annotated[
         Path | None, typer.Option(metavar="FILE.toml", help="A file with any of these settings; flags win over it.")
+    ] = None,
+    members: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.toml", help="Several tasks on one encoder: a table [members.NAME] each."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start anew where DIR holds a run already.")] = False,
@@ -82,22 +89,39 @@ def finetune(
     Examples:
       bertsmith finetune --train reviews.csv --out my-classifier
       bertsmith finetune --task tag --train train.conll --dev dev.conll --epochs 5 --out my-tagger
+      bertsmith finetune --members mix.toml --out my-model
+
+    \b
+    mix.toml, with mixing = "together", "proportional", "temperature" or "round-robin":
+      epochs = 5
+      [members.intent]
+      task = "classify"
+      train = "train.csv"
+      [members.slots]
+      task = "tag"
+      train = "train.conll"
+      weight = 0.5
     """
     flags = {"task": task, "train": train, "dev": dev, "test": test, "model": model, "out": out, "device": device,
              "threads": threads, "format": format}  # fmt: skip
     check_flags({**columns, **choices, **training})
     if task is not None:
         check_task(task)
-    asked = combine(read_settings(settings) if settings else {}, {**flags, **columns, **choices, **training})
-    for name in ("train", "out"):
-        if name not in asked:
-            raise typer.BadParameter(f"--{name} is missing.")
+    if members is not None:
+        if settings is not None:
+            raise typer.BadParameter("--members holds the settings too; write them there, and leave --settings out.")
+        asked = describe_mix(members, {**flags, **columns, **choices, **training})
+    else:
+        asked = combine(read_settings(settings) if settings else {}, {**flags, **columns, **choices, **training})
+        for name in ("train", "out"):
+            if name not in asked:
+                raise typer.BadParameter(f"--{name} is missing.")
     asked.setdefault("model", os.environ.get("BERTSMITH_MODEL") or None)
     is_first = os.environ.get("RANK", "0") == "0"  # of the processes of torchrun
     say = write_note if is_first else (lambda sentence: None)
     as_json = wants_json(as_json)
     modes = {"dry_run": dry_run, "overwrite": overwrite, "keep_checkpoints": keep_checkpoints, "check": check}
-    result = carry_out(asked, {**modes, "download": download}, say)
+    result = (carry_out if members is None else carry_out_mix)(asked, {**modes, "download": download}, say)
     if result is not None and is_first and as_json:
         write_json(drop_nan(result))
 
@@ -160,6 +184,6 @@ def carry_out(asked: dict[str, Any], modes: Mapping[str, Any], say: Callable[[st
     if run is None:
         say("This was a dry run: nothing was trained and nothing written.")
         return None
-    use = USES.get(task, "info") + (' --pair "Another text."' if "pair" in found[0] else "")
+    use = USES.get(task, "info") + (' --pair "Another text."' if "pair" in found[0] and task != "embed" else "")
     say(f"to use it: bertsmith {use} --model {shlex.quote(str(run.folder))}")
     return {"task": task, "folder": str(run.folder), "metrics": run.metrics}

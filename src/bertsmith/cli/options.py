@@ -65,6 +65,9 @@ class ModelOptions:
             help="A folder, or a name on the hub that is here already; else the demo model.",
         ),
     ] = None
+    use: Annotated[
+        str | None, typer.Option(metavar="NAME|PATH", help="One of the model's adapters, or the folder of another.")
+    ] = None
     device: Annotated[Device, typer.Option(help="Where it runs.")] = "auto"
     dtype: Annotated[Dtype, typer.Option(help="The precision it runs in.")] = "float32"
     batch_tokens: Annotated[int | None, typer.Option(metavar="N", min=1, help="Most tokens in one batch.")] = None
@@ -79,7 +82,7 @@ class ModelOptions:
         import bertsmith
 
         logging.getLogger("bertsmith.cuts").disabled = True  # `output.Cuts` says it once, for all chunks together
-        return bertsmith.load(
+        model = bertsmith.load(
             self.model,
             device=self.device,
             dtype=self.dtype,
@@ -87,6 +90,7 @@ class ModelOptions:
             threads=self.threads,
             batch_tokens=self.batch_tokens,
         )
+        return model if self.use is None else model.use(self.use)
 
 
 def look_here(task: str | None) -> None:

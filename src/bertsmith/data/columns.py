@@ -8,6 +8,8 @@ The rules, in this order:
    one group are an error that names the flag to decide it.
 4. For texts with labels in two columns of unknown names: the one with fewer distinct values is the label. A single
    unknown column left over is the text; it is the label only where one is required.
+Where texts are brought together or ranked (tasks with the role `negative`) rule 4 does not hold, and rules 2 and 3 know
+more names: anchor, positive, answer, relevance, …
 """
 
 import difflib
@@ -52,18 +54,42 @@ NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "choices": (("choices",), ("options", "endings")),
     "answer": (("answer", "answerkey", "answer_key", "correct_answer", "gold_ending"), ("label", "gold", "target")),
+    "query": (
+        ("query", "search_query"), ("question", "anchor"), ("sentence1", "text1", "question1", "text_a"), ("text",),
+    ),
+    "passage": (
+        ("passage", "positive", "pos"),
+        ("document", "doc", "paragraph", "context", "answer", "response", "text_pair"),
+        ("pair", "sentence2", "text2", "question2", "text_b"), ("text", "title"),
+    ),
+    "negative": (("negative",), ("negatives",), ("hard_negative",), ("hard_negatives",), ("neg",)),
 }  # fmt: skip
+# More names where texts are brought together or ranked, and not where they are classified: there an answer's column may
+# be anything.
+MATCHED: dict[str, tuple[tuple[str, ...], ...]] = {
+    "text": (("anchor",),),
+    "pair": (("positive", "pos"), ("answer", "passage", "paragraph", "context", "document", "response")),
+    "label": (("relevance", "relevant", "is_relevant", "relevance_label", "grade", "gain", "similarity_score"),),
+}
 PAIRS = (
     ("sentence1", "sentence2"), ("premise", "hypothesis"), ("question1", "question2"), ("question", "sentence"),
     ("text", "text_pair"), ("text", "pair"), ("sentence", "pair"), ("text1", "text2"), ("text_a", "text_b"),
     ("sentence_a", "sentence_b"), ("#1_string", "#2_string"), ("question", "passage"), ("query", "passage"),
     ("query", "document"),
 )  # fmt: skip
+MATCHED_PAIRS = (
+    ("anchor", "positive"), ("query", "positive"), ("question", "positive"), ("text", "positive"), ("query", "pos"),
+    ("sentence", "positive"), ("question", "answer"), ("query", "answer"), ("question", "context"),
+    ("question", "paragraph"), ("query", "text"), ("query", "response"), ("title", "body"),
+)  # fmt: skip
+VALUES = frozenset({"positive", "negative", "negatives", "pos", "neg"})  # as often a label of a headless file
 COMPANIONS = ("id", "idx", "index", "guid", "uid", "row", "split", "source", "date", "lang", "language", "url", "name")
-KNOWN = frozenset(name for groups in NAMES.values() for group in groups for name in group) | frozenset(
-    name for pair in PAIRS for name in pair
-) | frozenset(COMPANIONS)  # fmt: skip
-REQUIRED = ("text", "words", "question", "context")  # where a role of these is asked for at all
+KNOWN = frozenset(
+    [name for groups in NAMES.values() for group in groups for name in group if name not in VALUES]
+    + [name for pair in PAIRS for name in pair]
+    + [*COMPANIONS]
+)
+REQUIRED = ("text", "words", "question", "context", "query", "passage")  # where a role of these is asked for at all
 
 
 class Columns(dict[str, str]):
@@ -89,16 +115,17 @@ def find_columns(
     choices = {role: column for role, column in (chosen or {}).items() if column is not None}
     for role, column in choices.items():
         found[role] = _check_choice(table, role, column)
+    is_matched = "negative" in roles
     if {"text", "pair"} <= set(roles) and not {"text", "pair"} & set(choices):
-        _find_pair(table, found)
+        _find_pair(table, found, (*PAIRS, *MATCHED_PAIRS) if is_matched else PAIRS)
     for role in roles:
-        if role not in found and not (role == "pair" and "text" in choices):
-            _find_by_name(table, role, found)
+        if role not in found and not (role == "pair" and "text" in choices and not is_matched):
+            _find_by_name(table, role, found, is_matched)
     if "answers" in found and "start" not in found:
         _find_by_name(table, "start", found)
     if "words" in roles:
         _choose_form(table, found, choices)
-    if "label" in roles:
+    if "label" in roles and not is_matched:
         _find_unnamed(table, found, "label" in (required or ()))
     for role in (role for role in roles if role in (REQUIRED if required is None else required)):
         if role not in found and not (role == "words" and "text" in found):
@@ -139,9 +166,9 @@ def _check_choice(table: Table, role: str, column: str) -> str:
     )
 
 
-def _find_pair(table: Table, found: Columns) -> None:
+def _find_pair(table: Table, found: Columns, known: Sequence[tuple[str, str]]) -> None:
     by_name = {normalize(column): column for column in table.columns}
-    pairs = [(by_name[one], by_name[other]) for one, other in PAIRS if one in by_name and other in by_name]
+    pairs = [(by_name[one], by_name[other]) for one, other in known if one in by_name and other in by_name]
     if not pairs:
         return
     several = sorted({column for pair in pairs for column in pair}, key=table.columns.index)
@@ -157,9 +184,9 @@ def _find_pair(table: Table, found: Columns) -> None:
     found.notes.append(f'took columns "{pairs[0][0]}" and "{pairs[0][1]}" as a pair of texts because of their names')
 
 
-def _find_by_name(table: Table, role: str, found: Columns) -> None:
+def _find_by_name(table: Table, role: str, found: Columns, is_matched: bool = False) -> None:
     free = [column for column in table.columns if column not in found.values()]
-    for group in NAMES.get(role, ((role,),)):
+    for group in (*NAMES.get(role, ((role,),)), *(MATCHED.get(role, ()) if is_matched else ())):
         columns = [column for column in free if normalize(column) in group and _fits(table, role, column)]
         if len(columns) > 1:
             raise BertsmithError(

@@ -11,6 +11,7 @@ from bertsmith.data.columns import Columns
 from bertsmith.data.doctor_choices import examine_choices
 from bertsmith.data.doctor_held_out import examine_test
 from bertsmith.data.doctor_lengths import measure_lengths, report_lengths, report_tokenless
+from bertsmith.data.doctor_matches import examine_pairs, examine_ranks
 from bertsmith.data.doctor_numbers import examine_numbers
 from bertsmith.data.doctor_spans import examine_spans
 from bertsmith.data.doctor_tags import examine_tags
@@ -18,7 +19,7 @@ from bertsmith.data.doctor_texts import examine_texts
 from bertsmith.data.findings import Diagnosis, Finding, counted, quoted
 from bertsmith.data.table import Table
 
-Kind = Literal["classify", "tag", "span", "regress", "choose"]
+Kind = Literal["classify", "tag", "span", "regress", "choose", "embed", "rerank"]
 Lengths = Callable[[Sequence[Any]], Sequence[int]]
 NOUNS = {
     "classify": ("text", "texts"),
@@ -26,6 +27,8 @@ NOUNS = {
     "span": ("question with its text", "questions with their texts"),
     "regress": ("text", "texts"),
     "choose": ("prompt with a choice", "prompts with a choice"),
+    "embed": ("text", "texts"),
+    "rerank": ("query with a text", "queries with a text"),
 }
 CUTS = {"windows": "would be read in further windows", "error": "would not fit, which truncate='error' refuses"}
 FEWEST = 20  # examples in train: a model learns nothing from fewer that a rule would not do
@@ -62,6 +65,10 @@ def diagnose(
         examine_numbers(diagnosis, train, dev)
     elif kind == "choose":
         examine_choices(diagnosis, train, dev)
+    elif kind == "embed":
+        examine_pairs(diagnosis, train, dev)
+    elif kind == "rerank":
+        examine_ranks(diagnosis, train, dev)
     else:
         examine_spans(diagnosis, train, dev)
     for side, examples in (("train", train), ("dev", dev or ())):

@@ -6,7 +6,7 @@ In: the examples of all three sides of one kind. Out: facts and findings, by the
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from bertsmith.data import doctor_choices, doctor_numbers, doctor_spans, doctor_tags, doctor_texts
+from bertsmith.data import doctor_choices, doctor_matches, doctor_numbers, doctor_spans, doctor_tags, doctor_texts
 from bertsmith.data.doctor_labels import Labels, report_strays
 from bertsmith.data.doctor_shared import report_empty, report_overlap, report_unknown
 from bertsmith.data.findings import Diagnosis
@@ -16,10 +16,13 @@ _KEYS: dict[str, tuple[Callable[[Any], Hashable], str]] = {
     "classify": (doctor_texts.key, "text"),
     "regress": (doctor_numbers.key, "text"),
     "choose": (doctor_choices.key, "prompt"),
+    "embed": (doctor_matches.pair_key, "pair"),
+    "rerank": (doctor_matches.query_key, "question"),
     "tag": (doctor_tags.key, "sentence"),
     "span": (doctor_spans.key, "question"),
 }
 _GOLDS = {"tag": ("tags", "tags"), "span": ("answers", "answers"), "regress": ("number", "a number")}
+_GOLDS |= {"embed": ("pair", "a second text"), "rerank": ("gains", "a label")}
 _GOLDS |= {"choose": ("right", "an answer"), "classify": ("labels", "a label")}
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from bertsmith.data.examples import ChoiceExample, SpanExample, TagExample
+from bertsmith.data.examples import ChoiceExample, PairExample, RankExample, SpanExample, TagExample
 from bertsmith.data.findings import Diagnosis, Placed, counted, share
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -97,6 +97,10 @@ def _emptied(example: Any) -> Any:
         return replace(example, question="", context="")
     if isinstance(example, ChoiceExample):
         return replace(example, prompt="", choices=("",))
+    if isinstance(example, RankExample):
+        return replace(example, query="", texts=("",))
+    if isinstance(example, PairExample):
+        return replace(example, text="", pair="", negatives=())
     if isinstance(example, TagExample):
         return replace(example, text="", spans=())
     return replace(example, text="", pair=None if example.pair is None else "")
@@ -118,5 +122,7 @@ def _texts(example: Any) -> tuple[str, ...]:
     """What a row is made of."""
     if isinstance(example, SpanExample):
         return example.question, example.context
+    if isinstance(example, PairExample):  # its texts have a row each
+        return (max(example.text, example.pair, *example.negatives, key=len),)
     pair = getattr(example, "pair", None)
     return (example.text,) if pair is None else (example.text, pair)

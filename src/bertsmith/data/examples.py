@@ -1,4 +1,5 @@
-"""What people label: a text with classes or a number, words with tags, a question with answers, choices for a prompt.
+"""What people label: a text with classes or a number, words with tags, a question with answers, choices for a prompt,
+texts that belong together, texts by how well they answer a query.
 
 Gold is None where it is unknown (a request, an unlabelled test file). `where` names file and row for messages.
 """
@@ -60,3 +61,33 @@ class ChoiceExample:
     def pair(self) -> str:
         """The longest choice: with the prompt, the row by which a length is judged."""
         return max(self.choices, key=len)
+
+
+@dataclass(frozen=True, slots=True)
+class PairExample:
+    """Two texts and how alike they are; without a number they belong together, and `negatives` do not."""
+
+    text: str
+    pair: str
+    negatives: tuple[str, ...] = ()
+    number: float | None = None
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RankExample:
+    """A query, texts, and for each how well it answers: the more, the better."""
+
+    query: str
+    texts: tuple[str, ...]
+    gains: tuple[float, ...] | None = None
+    where: str = ""
+
+    @property
+    def text(self) -> str:
+        return self.query
+
+    @property
+    def pair(self) -> str:
+        """The longest text: with the query, the row by which a length is judged."""
+        return max(self.texts, key=len, default="")

@@ -11,10 +11,22 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Generic, TypeVar
 
-from bertsmith.data.examples import ChoiceExample, NumberExample, SpanExample, TagExample, TextExample
+from bertsmith.data.examples import (
+    ChoiceExample,
+    NumberExample,
+    PairExample,
+    RankExample,
+    SpanExample,
+    TagExample,
+    TextExample,
+)
+from bertsmith.data.linking import link
 from bertsmith.errors import BertsmithError
 
-Example = TypeVar("Example", TextExample, TagExample, SpanExample, NumberExample, ChoiceExample)
+Known = TextExample | TagExample | SpanExample | NumberExample | ChoiceExample | PairExample | RankExample
+Example = TypeVar(
+    "Example", TextExample, TagExample, SpanExample, NumberExample, ChoiceExample, PairExample, RankExample
+)
 FEW = 20
 
 
@@ -63,6 +75,8 @@ def split_off(examples: Sequence[Example], share: float = 0.1, seed: int = 0, st
 
 def _group(examples: Sequence[Example], by_question: bool = False) -> dict[str, list[int]]:
     """Examples by what they share; white space and case do not make a text another one."""
+    if examples and isinstance(examples[0], PairExample | RankExample):
+        return link([e for e in examples if isinstance(e, PairExample | RankExample)])
     groups: dict[str, list[int]] = defaultdict(list)
     for i, example in enumerate(examples):
         if isinstance(example, SpanExample):
@@ -83,7 +97,7 @@ def _stratify(examples: Sequence[Example], groups: dict[str, list[int]]) -> list
     return [strata[label] for label in sorted(strata)]
 
 
-def _labels(example: TextExample | TagExample | SpanExample | NumberExample | ChoiceExample) -> tuple[str, ...]:
+def _labels(example: Known) -> tuple[str, ...]:
     return example.labels or () if isinstance(example, TextExample) else ()
 
 

@@ -16,7 +16,7 @@ import bertsmith
 from bertsmith.evaluation.report import RunFacts, add_diagnosis, write_report
 from bertsmith.evaluation.report.caveats import tell_baseline
 from bertsmith.evaluation.scoring import Scored, score_examples
-from bertsmith.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from bertsmith.models.checkpoint import Checkpoint
 from bertsmith.models.files import TASK_FILE, write_json, written_aside
 from bertsmith.models.hub import name_of
 from bertsmith.tasks.catalog import HOMES
@@ -26,12 +26,15 @@ from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.folder import RunFolder
 from bertsmith.training.loop import Outcome
 from bertsmith.training.preparing import Preparation, Say, fingerprint
+from bertsmith.training.ways import Way, choose_way
 
 
-def write_folder(checkpoint: Checkpoint, tokenizer: Tokenizer, task: TrainedTask[Any, Any], folder: Path) -> None:
+def write_folder(
+    way: Way, checkpoint: Checkpoint, tokenizer: Tokenizer, task: TrainedTask[Any, Any], folder: Path
+) -> None:
     """A model folder that this and other libraries open, with what the task needs to predict."""
-    save_checkpoint(checkpoint, folder)
-    tokenizer.save(folder)
+    way.write(checkpoint, tokenizer, folder)
+    task.dress(folder)
     write_json(folder / TASK_FILE, {"task": task.name, "settings": task.settings})
 
 
@@ -39,7 +42,8 @@ def write_results(
     preparation: Preparation, folder: RunFolder, device: torch.device, outcome: Outcome, say: Say
 ) -> dict[str, Any]:
     """Tune and score the best checkpoint in the precision in which it will predict, and write everything."""
-    checkpoint = load_checkpoint(folder.best(outcome.progress.best_step))
+    way = choose_way(preparation.source, preparation.task, preparation.training)
+    checkpoint = way.open(folder.best(outcome.progress.best_step))
     checkpoint.network.requires_grad_(False)
     task = preparation.task.tuned(preparation.task.fold(checkpoint.network))
     checkpoint.network.to(device)
@@ -56,7 +60,7 @@ def write_results(
     facts = gather_facts(preparation, folder, device, outcome, scored, metrics)
     with written_aside(folder.path) as aside:
         checkpoint.network.cpu()
-        write_folder(checkpoint, preparation.tokenizer, task, aside)
+        write_folder(way, checkpoint, preparation.tokenizer, task, aside)
         write_json(
             aside / TASK_FILE, {"task": task.name, "settings": task.settings, "run": _about(preparation, metrics)}
         )
@@ -104,8 +108,8 @@ def gather_facts(
         curves=folder.read_log(),
         best_step=outcome.progress.best_step,
         settings={**_chosen(preparation.choices), **asdict(preparation.training)},
-        speed=_speed(outcome, device),
-        command=_command(),
+        speed=tell_speed(outcome, device),
+        command=tell_command(),
         **{"labels": task.labels, **seen},
     )
     facts.data["files"] = {side: Path(table.name).name for side, table in data.tables.items()}
@@ -124,7 +128,7 @@ def _chosen(choices: Any) -> dict[str, Any]:
     return {name: value for name, value in asdict(choices).items() if value is not None}
 
 
-def _speed(outcome: Outcome, device: torch.device) -> Any:
+def tell_speed(outcome: Outcome, device: torch.device) -> Any:
     """Memory is the process's peak on a CPU, and what torch took at most on a GPU."""
     speed, seconds = outcome.speed, max(outcome.speed.seconds, 1e-9)
     found = {
@@ -143,7 +147,7 @@ def _speed(outcome: Outcome, device: torch.device) -> Any:
     return {**found, "peak_memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
 
 
-def _command() -> str:
+def tell_command() -> str:
     """The command that ran, where it was one of ours."""
     if Path(sys.argv[0]).name not in ("bertsmith", "__main__.py"):
         return ""

@@ -13,12 +13,14 @@ from bertsmith.layers.linear import Linear
 
 
 class Head(nn.Module):
-    def __init__(self, config: Config, shape: HeadShape) -> None:
+    def __init__(self, config: Config, shape: HeadShape, reads: int = 0) -> None:
+        """`reads` is the width of what the head is given; 0: the encoder's."""
         super().__init__()
+        reads = reads or config.width
         self.shape = shape
         self.dropout = config.head_dropout if shape.drops else 0.0
-        width = shape.dense or config.width
-        self.dense = Linear(config.width, width, shape.bias) if shape.dense else None
+        width = shape.dense or reads
+        self.dense = Linear(reads, width, shape.bias) if shape.dense else None
         self.norm = nn.LayerNorm(width, eps=config.eps, bias=config.norm_bias) if shape.norm else None
         self.out = Output(width, shape) if shape.outputs else None
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertsmith.layers.activation import ACTIVATIONS
+from bertsmith.layers.lowrank import LowRank
 
 # Our activation names that oneDNN can fuse, with its name and variant.
 FUSED = {"gelu": ("gelu", "none"), "gelu_tanh": ("gelu", "tanh"), "relu": ("relu", ""), "tanh": ("tanh", "")}
@@ -43,23 +44,33 @@ def _products() -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
 class Linear(nn.Module):
     def __init__(self, inputs: int, outputs: int, bias: bool = True) -> None:
         super().__init__()
+        self.size = (outputs, inputs)
         self.weight: nn.Parameter | None = nn.Parameter(torch.empty(outputs, inputs))
         self.bias = nn.Parameter(torch.empty(outputs)) if bias else None
         self.packed: Tensor | None = None
+        self.low: LowRank | None = None  # of an adapter
 
     def forward(
         self, x: Tensor, activation: str | None = None, add: Tensor | None = None, drop: float = 0.0
     ) -> Tensor:
         """`activation(x W' + b)`, or `x W' + b + add`; `drop` of the product is left out of the sum in training."""
-        if self.packed is not None:
+        if self.packed is not None and self.low is None:
             return self._forward_packed(x, activation, add)
-        assert self.weight is not None
-        y = F.linear(x, self.weight, self.bias)
+        y = self._product(x)
         if activation:
             y = ACTIVATIONS[activation](y)
         if drop and self.training:
             y = F.dropout(y, drop)
         return y if add is None else y + add
+
+    def _product(self, x: Tensor) -> Tensor:
+        """The plain product, with what an adapter adds."""
+        if self.packed is not None:
+            y = self._forward_packed(x, None, None)
+        else:
+            assert self.weight is not None
+            y = F.linear(x, self.weight, self.bias)
+        return y if self.low is None else y + self.low(x)
 
     def _forward_packed(self, x: Tensor, activation: str | None, add: Tensor | None) -> Tensor:
         product, product_and_add = _products()
@@ -79,8 +90,7 @@ class Linear(nn.Module):
         self.weight = None
 
     def dense_weight(self) -> Tensor:
-        """The plain matrix, packed or not."""
-        if self.packed is not None:
-            return self.packed.to_dense()
-        assert self.weight is not None
-        return self.weight
+        """The plain matrix, packed or not, with what an adapter adds."""
+        whole = self.weight if self.packed is None else self.packed.to_dense()
+        assert whole is not None
+        return whole if self.low is None else whole + self.low.dense().to(whole.dtype)

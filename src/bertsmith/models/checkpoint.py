@@ -5,7 +5,7 @@ with every head that is in there, its settings, and the names of the tensors tha
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from bertsmith.layers.config import Config, HeadShape
 from bertsmith.models import bert, tensorflow
 from bertsmith.models.families import find_family
 from bertsmith.models.family import Family, FamilyHead
+from bertsmith.models.featured import BLOCK, find_own_heads, own_names, read_features
 from bertsmith.models.files import (
     WEIGHTS,
     has_tensors,
@@ -26,7 +27,7 @@ from bertsmith.models.files import (
     write_json,
     write_tensors,
 )
-from bertsmith.models.names import canonical, fill, give, names_of, surplus
+from bertsmith.models.names import Names, canonical, fill, give, names_of, surplus
 from bertsmith.models.network import Network
 
 LARGEST = 10**8  # of any size in a config.json; the largest vocabularies have 10**6 rows
@@ -54,17 +55,28 @@ def load_checkpoint(folder: Path, dtype: torch.dtype = torch.float32) -> Checkpo
     family = find_family(settings.get("model_type"))
     tensors = canonical(tensors, family.prefix)
     config = _config(family, settings, len(tensors))
-    heads = find_heads(family, settings, tensors)
+    features = read_features(settings)
+    if features is None:
+        heads = find_heads(family, settings, tensors)
+        labels = {name: _labels(head, tensors) for name, head in heads.items()}
+    else:
+        heads, labels = find_own_heads(family, settings, tensors)
     if not config.tied:
         tensors.update({bias: tensors[own] for bias, own in _own_biases(heads).items() if own in tensors})
-    shapes = {name: head.shape(config, _labels(head, tensors)) for name, head in heads.items()}
+    shapes = {name: head.shape(config, labels[name]) for name, head in heads.items()}
     with torch.device("meta"):
-        network = Network(config, shapes)
-    names = names_of(family, heads, network.names)
+        network = Network(config, shapes, features)
+    names = _names(family, heads, network)
     fill(network, names, tensors, dtype)
     checkpoint = Checkpoint(family, config, heads, network.eval(), settings, surplus(family, names, tensors))
     _check_labels(checkpoint, shapes, folder)
     return checkpoint
+
+
+def _names(family: Family, heads: Mapping[str, FamilyHead], network: Network) -> Names:
+    if network.features is None:
+        return names_of(family, heads, network.names)
+    return own_names(family, network.names)
 
 
 def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -159,13 +171,17 @@ def _check_labels(checkpoint: Checkpoint, shapes: Mapping[str, HeadShape], folde
 def save_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     """Write config.json and model.safetensors as `transformers` opens them."""
     family, network = checkpoint.family, checkpoint.network
-    tensors = give(network, names_of(family, checkpoint.heads, network.names))
+    tensors = give(network, _names(family, checkpoint.heads, network))
     own_biases = {} if checkpoint.config.tied else _own_biases(checkpoint.heads)
     tensors.update({own: tensors[bias].clone() for bias, own in own_biases.items() if own != bias})
     if not any(head.suffix for head in checkpoint.heads.values()):
         tensors = {name.removeprefix(f"{family.prefix}."): tensor for name, tensor in tensors.items()}
     settings = family.settings(checkpoint.config, checkpoint.settings)
-    settings["architectures"] = [family.model_class(settings["model_type"]) + _suffix(checkpoint.heads)]
+    suffix = _suffix(checkpoint.heads) if network.features is None else "Model"
+    settings["architectures"] = [family.model_class(settings["model_type"]) + suffix]
+    settings.pop(BLOCK, None)
+    if network.features is not None:
+        settings[BLOCK] = asdict(network.features)
     settings["dtype"] = str(network.embed.tokens.weight.dtype).removeprefix("torch.")
     settings.pop("torch_dtype", None)
     write_json(folder / "config.json", settings)

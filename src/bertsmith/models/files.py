@@ -23,6 +23,7 @@ from bertsmith.errors import BertsmithError
 
 WEIGHTS = "model.safetensors"
 PICKLED = "pytorch_model.bin"
+NOTES = "bertsmith"  # in the metadata of a safetensors file
 TASK_FILE = "bertsmith.json"  # what a fine-tuning knew of its task
 # Left in a folder that another model is saved to, these would change how the new one is read.
 MISLEADING = ("modules.json", "added_tokens.json")
@@ -101,9 +102,16 @@ def _read_file(path: Path) -> dict[str, Tensor]:
 
 
 def _read_safetensors(path: Path) -> dict[str, Tensor]:
+    return read_noted(path)[0]
+
+
+def read_noted(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of a safetensors file, and what it notes of itself."""
     try:
         with safetensors.safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+            notes = json.loads((file.metadata() or {}).get(NOTES, "{}"))
+            return tensors, notes if isinstance(notes, dict) else {}
     except Exception as error:  # its own errors, and those of torch at types that this torch lacks
         raise BertsmithError(f"{path} is not a whole safetensors file ({_line(error)}); copy it again.") from error
 
@@ -137,11 +145,13 @@ def write_json(path: Path, content: dict[str, Any] | list[Any]) -> None:
     path.write_text(text + "\n", encoding="utf-8")
 
 
-def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+def write_tensors(path: Path, tensors: dict[str, Tensor], notes: dict[str, str] | None = None) -> None:
+    # One entry at most: the library writes several in an order that is another each time.
+    about = {"format": "pt"} if notes is None else {NOTES: json.dumps(notes)}
     try:
         path.touch()
         mode = path.stat().st_mode  # the one that the user's umask gives; the library's own is 0600
-        save_file(dict(sorted(tensors.items())), path, metadata={"format": "pt"})
+        save_file(dict(sorted(tensors.items())), path, metadata=about)
         path.chmod(mode)
     except safetensors.SafetensorError as error:  # a full disk, too
         raise BertsmithError(f"{path} cannot be written: {_line(error)}.") from error

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from bertsmith.errors import BertsmithError
+from bertsmith.layers.mixing import FeatureShape
 from bertsmith.models.checkpoint import Checkpoint
 from bertsmith.models.network import Network
 
@@ -19,35 +20,48 @@ SPREAD = 0.02  # of fresh weights, as in BERT
 
 def fit_head(
     checkpoint: Checkpoint,
-    name: str,
+    name: str | None,
     labels: Sequence[str],
     *,
     seed: int = 0,
     dropout: float | None = None,
     problem: str | None = None,
+    features: FeatureShape | None = None,
 ) -> tuple[Checkpoint, str]:
-    """`problem` is the problem_type of config.json; `dropout` replaces the encoder's own everywhere."""
+    """`problem` is the problem_type of config.json; `dropout` replaces the encoder's own everywhere.
+
+    `features` are what the head reads in place of the last hidden states.
+
+    Without a name the encoder stays bare: its hidden states are what the task reads.
+    """
     known = checkpoint.family.heads(checkpoint.settings)
-    if name not in known:
+    if name is not None and name not in known:
         raise BertsmithError(f"the family {checkpoint.family.name} has no head for {name}.")
     config = checkpoint.config
     if dropout is not None:
         config = replace(config, dropout=dropout, attention_dropout=dropout, head_dropout=dropout)
-    heads = {name: known[name]}
+    heads = {} if name is None else {name: known[name]}
     with torch.device("meta"):
-        network = Network(config, {name: known[name].shape(config, len(labels))})
-    kept = keeps_head(checkpoint, name, labels)
-    _fill(network, checkpoint, _origins(checkpoint, name, kept), seed)
-    fitted = Checkpoint(checkpoint.family, config, heads, network, _settings(checkpoint, labels, problem))
-    return fitted, _say(checkpoint, name, labels, kept)
+        network = Network(config, {each: head.shape(config, len(labels)) for each, head in heads.items()}, features)
+    if name is None:
+        _fill(network, checkpoint, {}, seed)
+        return Checkpoint(checkpoint.family, config, heads, network, dict(checkpoint.settings)), _say_bare(checkpoint)
+    kept = keeps_head(checkpoint, name, labels, features)
+    _fill(network, checkpoint, _origins(checkpoint, name, kept, features), seed)
+    fitted = Checkpoint(checkpoint.family, config, heads, network, name_labels(checkpoint.settings, labels, problem))
+    return fitted, _say(checkpoint, name, labels, kept, features)
 
 
-def keeps_head(checkpoint: Checkpoint, name: str, labels: Sequence[str]) -> bool:
+def keeps_head(
+    checkpoint: Checkpoint, name: str | None, labels: Sequence[str], features: FeatureShape | None = None
+) -> bool:
     """Whether the checkpoint's own head goes on training; the outputs of some mean the same everywhere."""
+    if checkpoint.network.features != features:  # it was made for another kind of input
+        return False
     return name in checkpoint.heads and (name in ("span", "choose") or checkpoint.labels == list(labels))
 
 
-def _origins(checkpoint: Checkpoint, name: str, kept: bool) -> dict[str, str]:
+def _origins(checkpoint: Checkpoint, name: str, kept: bool, features: FeatureShape | None) -> dict[str, str]:
     """Where the head's parts are taken from, `heads.NAME.PART` -> the same of a head that is there.
 
     All of a head that is kept; else what lies below the output layer and has the same name on the other side: BERT's
@@ -55,6 +69,8 @@ def _origins(checkpoint: Checkpoint, name: str, kept: bool) -> dict[str, str]:
     """
     if kept:
         return {f"heads.{name}": f"heads.{name}"}
+    if checkpoint.network.features != features:
+        return {}
     theirs = checkpoint.family.heads(checkpoint.settings)[name].names
     return {
         f"heads.{name}.{part}": f"heads.{other}.{part}"
@@ -67,6 +83,8 @@ def _origins(checkpoint: Checkpoint, name: str, kept: bool) -> dict[str, str]:
 def _fill(network: Network, checkpoint: Checkpoint, origins: Mapping[str, str], seed: int) -> None:
     """Give the network its tensors: the encoder's, those of the head that have an origin, and fresh ones."""
     old = {parameter: checkpoint.network.tensor(parameter).detach() for parameter in checkpoint.network.names}
+    if checkpoint.network.features != network.features:
+        old = {parameter: tensor for parameter, tensor in old.items() if not parameter.startswith("mix.")}
     generator = torch.Generator().manual_seed(seed)
     state = {}
     for parameter in network.names:
@@ -85,26 +103,36 @@ def _source(parameter: str, origins: Mapping[str, str]) -> str:
 
 
 def _fresh(parameter: str, shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
-    if parameter.endswith("norm.weight"):
+    if parameter.endswith("norm.weight") or parameter == "mix.scale":
         return torch.ones(shape)
-    if parameter.endswith(".bias"):
+    if parameter.endswith(".bias") or parameter == "mix.weights":
         return torch.zeros(shape)
+    if parameter.startswith("mix.recurrent."):  # as torch does; four gates lie on the first axis
+        return (2 * torch.rand(shape, generator=generator) - 1) / (shape[0] // 4) ** 0.5
     return SPREAD * torch.randn(shape, generator=generator)
 
 
-def _settings(checkpoint: Checkpoint, labels: Sequence[str], problem: str | None) -> dict[str, Any]:
-    settings = {key: value for key, value in checkpoint.settings.items() if key != "problem_type"}
+def name_labels(known: Mapping[str, Any], labels: Sequence[str], problem: str | None = None) -> dict[str, Any]:
+    """A config.json with these labels in place of its own."""
+    settings = {key: value for key, value in known.items() if key != "problem_type"}
     settings["id2label"] = {str(number): label for number, label in enumerate(labels)}
     settings["label2id"] = {label: number for number, label in enumerate(labels)}
     return {**settings, "problem_type": problem} if problem else settings
 
 
-def _say(checkpoint: Checkpoint, name: str, labels: Sequence[str], kept: bool) -> str:
+def _say(
+    checkpoint: Checkpoint, name: str, labels: Sequence[str], kept: bool, features: FeatureShape | None
+) -> str:
     if kept:
         return f"the model's own head for {name} goes on training."
     others = [head for head in checkpoint.heads if head != "pool"]
-    if name in others:
+    if name in others and checkpoint.network.features == features:
         had = ", ".join(checkpoint.labels[:5]) + (" …" if len(checkpoint.labels) > 5 else "")
         return f"the model's head for {name} was trained for other labels ({had}); its output layer is replaced."
     left = f"; its heads for {', '.join(others)} are left out" if others else ""
     return f"a fresh head for {name} with {len(labels)} outputs was put on the encoder{left}."
+
+
+def _say_bare(checkpoint: Checkpoint) -> str:
+    others = [head for head in checkpoint.heads if head != "pool"]
+    return f"the encoder trains without a head{'; those for ' + ', '.join(others) + ' are left out' if others else ''}."

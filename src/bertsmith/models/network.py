@@ -12,25 +12,33 @@ from bertsmith.layers.config import Config, HeadShape
 from bertsmith.layers.embedding import Embedding
 from bertsmith.layers.heads import Head
 from bertsmith.layers.linear import Linear, can_pack
+from bertsmith.layers.mixing import FeatureShape, LayerMix
 from bertsmith.layers.position import Turns, turns
 
 
 class Network(nn.Module):
-    def __init__(self, config: Config, heads: dict[str, HeadShape]) -> None:
+    def __init__(self, config: Config, heads: dict[str, HeadShape], features: FeatureShape | None = None) -> None:
+        """`features` are what the heads read in place of the last hidden states."""
         super().__init__()
-        self.config = config
+        self.config, self.features = config, features
         self.embed = Embedding(config)
         self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.distinct))
         # A plain list beside the registered one: looking a block up there costs as much as a small layer.
         self.order = [self.blocks[layer * config.distinct // config.depth] for layer in range(config.depth)]
         self.final_norm = norm(config) if config.pre_norm else None
-        self.heads = nn.ModuleDict({name: Head(config, shape) for name, shape in heads.items()})
+        self.mix = None if features is None else LayerMix(config, features)
+        reads = 0 if self.mix is None else self.mix.width
+        self.heads = nn.ModuleDict({name: Head(config, shape, reads) for name, shape in heads.items()})
         self.packed = False
         self.recompute = False  # whether the backward pass computes a block again instead of keeping its insides
         self.names = [name for name, _ in self.named_parameters()]  # kept: packed matrices are parameters no longer
         self.parameter_count = sum(p.numel() for p in self.parameters())
 
     def forward(self, batch: Batch) -> Tensor:
+        """What the heads read, (tokens, width): the last hidden states, or features of several layers."""
+        return self.encode(batch) if self.mix is None else self.mix(self.mix.collect(self.states(batch)), batch)
+
+    def encode(self, batch: Batch) -> Tensor:
         """The last hidden states, (tokens, width)."""
         for x in self.states(batch):
             hidden = x

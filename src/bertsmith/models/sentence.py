@@ -182,7 +182,7 @@ def _dense(place: Path) -> tuple[DenseShape, dict[str, Tensor]]:
 
 def _check_widths(pooling: Pooling, encoder: Path) -> None:
     """Each dense layer takes what the one before it gives, the first what the poolings give together."""
-    width = _width(encoder)
+    width = read_width(encoder)
     given = width * len(pooling.modes) if width else None
     for number, shape in enumerate(pooling.shapes, 1):
         if given is not None and shape.inputs != given:
@@ -199,7 +199,7 @@ def write_sentence(sentence: Sentence, folder: Path) -> None:
     modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
     (folder / "1_Pooling").mkdir()
     write_json(
-        folder / "1_Pooling/config.json", {"word_embedding_dimension": _width(folder), **_pooling(pooling.modes)}
+        folder / "1_Pooling/config.json", {"word_embedding_dimension": read_width(folder), **_pooling(pooling.modes)}
     )
     for shape, layer in zip(pooling.shapes, pooling.dense, strict=True):
         modules.append((f"{len(modules)}_Dense", "Dense"))
@@ -229,7 +229,7 @@ def _pooling(modes: tuple[str, ...]) -> dict[str, Any]:
     return {"pooling_mode": list(modes)}
 
 
-def _width(folder: Path) -> int | None:
+def read_width(folder: Path) -> int | None:
     """The width of the token vectors, as config.json has it; whether that is true is the checkpoint's part."""
     settings = read_json(folder / "config.json")
     width = settings.get("hidden_size", settings.get("dim"))

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from bertsmith.errors import BertsmithError
+from bertsmith.models.adapters import find_encoder
 from bertsmith.models.families import find_family
 from bertsmith.models.files import read_json, read_settings
 from bertsmith.models.hub import find_default, locate
-from bertsmith.models.sentence import read_sentence
 from bertsmith.text.loading import load_tokenizer
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -21,7 +21,7 @@ def find_tokenizer(model: str | Path | None) -> tuple[Tokenizer | None, int | No
             model = find_default()
         except BertsmithError:
             return None, None
-    folder = read_sentence(locate(model)).encoder
+    folder = find_encoder(locate(model))
     tokenizer = load_tokenizer(folder)
     first = folder / "bert_config.json"  # of the first TensorFlow release
     settings = read_settings(folder) if (folder / "config.json").exists() or not first.exists() else read_json(first)

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from bertsmith.data.bm25 import ARRAYS, Bm25
 from bertsmith.errors import BertsmithError
-from bertsmith.search.bm25 import ARRAYS, Bm25
 from bertsmith.tasks.measures import Array
 
 INDEX, DOCUMENTS = "index.json", "documents.json"

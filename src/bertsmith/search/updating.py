@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from bertsmith.data import bm25
 from bertsmith.errors import BertsmithError
-from bertsmith.search import bm25
 from bertsmith.search.documents import read_documents
 from bertsmith.search.fingerprints import KEY, Embed, is_same, measure_file, name_file, name_text
 from bertsmith.search.passages import cut_passages

@@ -12,6 +12,8 @@ HOMES = {
     "span": "bertsmith.tasks.span:Span",
     "regress": "bertsmith.tasks.regress:Regress",
     "choose": "bertsmith.tasks.choose:Choose",
+    "embed": "bertsmith.tasks.embed_training:EmbedPairs",
+    "rerank": "bertsmith.tasks.rerank:Rerank",
 }
 
 

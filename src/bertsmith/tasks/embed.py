@@ -1,6 +1,6 @@
 """Texts to vectors, and texts to the hidden states of their tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, Literal
 
@@ -12,9 +12,9 @@ from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
 from bertsmith.layers.pooling import Pooling
 from bertsmith.models.network import Network
-from bertsmith.tasks.result import Vectors, check_finite
+from bertsmith.tasks.result import Result, Vectors, check_finite
 from bertsmith.tasks.task import Row, Task
-from bertsmith.tasks.texts import is_iterable
+from bertsmith.tasks.texts import is_iterable, take_count
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -32,19 +32,54 @@ def choose_layers(layers: Sequence[int] | Literal["all"] | None, count: int) -> 
     return [layer % count for layer in numbers]
 
 
+def dress_texts(texts: Sequence[str], before: str, lower: bool) -> list[str]:
+    """Texts as a sentence-transformers folder wants them."""
+    dressed = [before + text for text in texts]
+    # Letter by letter, as sentence-transformers does: a whole word's final sigma would become another letter.
+    return ["".join(map(str.lower, text)) for text in dressed] if lower else dressed
+
+
+def find_prompt(prompts: Mapping[str, str], names: Sequence[str]) -> str | None:
+    """Some encoders were trained with words in front, others for queries than for passages; their folders say so."""
+    return next((name for name in names if name in prompts), None)
+
+
+def take_dims(dims: Any, width: int) -> int:
+    """How many numbers of a vector are kept."""
+    count = take_count("dims", dims)
+    if count > width:
+        raise BertsmithError(f"dims is {count:,}, but the vectors of this model have {width:,} numbers; give fewer.")
+    return count
+
+
+def rank_similar(vector: Vectors, others: Vectors, texts: Sequence[str], top_k: int | None = None) -> Result:
+    """The texts by the cosine of their vectors with one of length 1, best first."""
+    cosines = np.clip(np.asarray(others) @ np.asarray(vector), -1.0, 1.0)
+    best = np.argsort(-cosines, kind="stable")[: None if top_k is None else take_count("top_k", top_k)]
+    answers = [{"index": int(i), "text": texts[i], "score": float(cosines[i])} for i in best]
+    return Result(answers, truncated=int(vector.truncated + sum(others.truncated)))
+
+
 def one_row_each(encodings: Sequence[Encoding]) -> list[list[Row]]:
     return [[Row(e.ids, e.segments, dropped=e.dropped)] for e in encodings]
 
 
 class Embed(Task[str, Vectors]):
-    """One vector a text. Windows: the mean of the windows' vectors, each weighted by its tokens."""
+    """One vector a text, or the first `dims` of its numbers.
+
+    Windows: the mean of the windows' vectors, each weighted by its tokens.
+    """
 
     name = "embed"
 
-    def __init__(self, tokenizer: Tokenizer, limit: int, truncate: str, pooling: Pooling, normalize: bool) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, limit: int, truncate: str, pooling: Pooling, normalize: bool,
+        dims: int | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(tokenizer, limit, truncate)
         self.pooling = pooling
         self.normalize = normalize
+        self.dims = dims
 
     def rows(self, examples: Sequence[str]) -> list[list[Row]]:
         if self.truncate != "windows":
@@ -53,12 +88,13 @@ class Embed(Task[str, Vectors]):
         return [[Row(window.ids, window.segments) for window in text] for text in windows]
 
     def scores(self, network: Network, batch: Batch, rows: Sequence[Row]) -> list[Tensor]:
-        return list(self.pooling(network(batch), batch, normalize=False).cpu())
+        return list(self.pooling(network.encode(batch), batch, normalize=False).cpu())
 
     def answer(self, example: str, rows: Sequence[Row], scores: Sequence[Tensor]) -> Vectors:
         vector = scores[0].numpy()
         if len(rows) > 1:
             vector = np.average([score.numpy() for score in scores], axis=0, weights=[len(row.ids) for row in rows])
+        vector = vector[: self.dims]
         if self.normalize:
             vector = vector / max(float(vector @ vector) ** 0.5, 1e-12)
         check_finite(vector)
@@ -81,7 +117,7 @@ class Hidden(Task[str, Vectors]):
 
     def scores(self, network: Network, batch: Batch, rows: Sequence[Row]) -> list[Tensor]:
         if self.layers is None:
-            return [row.float().cpu() for row in batch.split(network(batch))]
+            return [row.float().cpu() for row in batch.split(network.encode(batch))]
         kept = {i: x for i, x in enumerate(network.states(batch)) if i in self.layers}
         states = torch.stack([kept[i] for i in self.layers], dim=1)  # (tokens, layers, width)
         return [row.float().cpu().transpose(0, 1) for row in batch.split(states)]

@@ -6,6 +6,7 @@ was scored.
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -31,6 +32,7 @@ class TrainedTask(Task[Example, Answer]):
     required: ClassVar[tuple[str, ...]] = ()  # and what it must hold to train on
     problem: str | None = None  # the problem_type of config.json
     together: ClassVar[bool] = False  # whether the loss compares an example's rows, so that one pass must hold them all
+    whole: ClassVar[bool] = False  # whether it compares all examples of a step, so that one pass must hold the step
     classes: ClassVar[bool] = True  # whether gold is classes: else weights, focal loss and smoothing have no meaning
 
     def __init__(self, tokenizer: Tokenizer, limit: int, truncate: str, settings: Settings) -> None:
@@ -48,7 +50,10 @@ class TrainedTask(Task[Example, Answer]):
 
     @classmethod
     def settle(cls, examples: Sequence[Example], choices: Mapping[str, Any]) -> Settings:
-        """The settings that training examples and the user's choices give: the labels in their order, …"""
+        """The settings that training examples and the user's choices give: the labels in their order, …
+
+        `choices` holds what was chosen (`training.choices.TaskChoices`), and as `source` the base model's folder.
+        """
         raise NotImplementedError
 
     @classmethod
@@ -91,9 +96,14 @@ class TrainedTask(Task[Example, Answer]):
     def unfold(self, network: Network) -> None:
         """Nothing, where `fold` does nothing."""
 
+    def dress(self, folder: Path) -> None:
+        """Write what a model folder of this task has beside weights, config.json and tokenizer."""
+
     def tuned(self, changes: Settings) -> Self:
         """The same task with other settings."""
-        return type(self)(self.tokenizer, self.limit, self.truncate, {**self.settings, **changes})
+        made = type(self)(self.tokenizer, self.limit, self.truncate, {**self.settings, **changes})
+        made.head = self.head  # of several tasks on one encoder, the one with its member's name
+        return made
 
     def metrics(self) -> list[str]:
         """The names that `score` may give, before there is an answer; a task of ours scores nothing to tell them."""

@@ -15,17 +15,20 @@ from bertsmith.training.settings import Training, check_types
 
 COLUMNS = (
     "text", "pair", "label", "words", "tags", "entities", "question", "context", "answers", "id", "prompt", "choices",
-    "answer",
+    "answer", "query", "passage", "negative",
 )  # fmt: skip
 
 SETTLED = ("thresholds", "scheme", "label_scheme", "calibrate", "dev_share")  # by a fine-tuning, for good
 
-TASKS = ("classify", "tag", "span", "regress", "choose")  # not those of a person's own, which may use any choice
+# Not those of a person's own, which may use any choice.
+TASKS = ("classify", "tag", "span", "regress", "choose", "embed", "rerank")
 USED_BY = {
     **dict.fromkeys(("several", "separator", "positive", "thresholds", "calibrate"), ("classify",)),
     "label_names": ("classify", "tag"),
     **dict.fromkeys(("scheme", "label_scheme"), ("tag",)),
     **dict.fromkeys(("overlap", "question_length", "answer_length"), ("span",)),
+    "dims": ("embed",),
+    "negatives": ("rerank",),
 }
 # What other libraries call it.
 ALIASES = {
@@ -41,6 +44,8 @@ ALIASES = {
     **dict.fromkeys(("eval_steps", "eval_every"), "evaluate_every"),
     **dict.fromkeys(("random_state", "random_seed"), "seed"),
     **dict.fromkeys(("stride", "doc_stride"), "overlap"),
+    **dict.fromkeys(("matryoshka_dims", "truncate_dim", "dimensions"), "dims"),
+    **dict.fromkeys(("num_negatives", "n_negatives"), "negatives"),
     **dict.fromkeys(("output_dir", "output", "save_dir"), "out"),
     **dict.fromkeys(("eval", "validation", "valid"), "dev"),
     "adam_epsilon": "eps",
@@ -78,6 +83,8 @@ class TaskChoices:
     overlap: int | None = None  # span: pieces of the context that neighbouring windows share
     question_length: int | None = None  # span
     answer_length: int | None = None  # span
+    dims: str | None = None  # embed: the lengths to which vectors may be cut, as in 384,128,64
+    negatives: int = 4  # rerank: texts of other queries that stand against a query's own, where the data has none
     calibrate: bool = False  # fit a temperature on the development set
     dev_share: float = 0.1  # of the training examples, where no development set is given
 
@@ -86,6 +93,8 @@ class TaskChoices:
         for name in ("length", "question_length", "answer_length"):
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise BertsmithError(f"{name} is {getattr(self, name)}; it must be at least 1.")
+        if self.negatives < 1:
+            raise BertsmithError(f"negatives is {self.negatives}; it must be at least 1.")
         if not 0 < self.dev_share < 1:
             raise BertsmithError(f"dev_share is {self.dev_share}; it must be between 0 and 1.")
 
@@ -98,10 +107,17 @@ def sort_choices(given: Mapping[str, Any]) -> tuple[TaskChoices, Training, dict[
         if name in COLUMNS:
             parts["columns"] |= take_columns({name: value})
         elif name in known:
-            parts[known[name]][name] = str(value) if isinstance(value, Path) else value
+            parts[known[name]][name] = _plain(name, value)
         else:
             raise BertsmithError(f"{name} is not a setting{suggest(name, [*known, *COLUMNS])}.")
     return TaskChoices(**parts[TaskChoices]), Training(**parts[Training]), parts["columns"]
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Paths as words; dims may be a list or a number too."""
+    if name == "dims" and isinstance(value, list | tuple | int) and not isinstance(value, bool):
+        return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return str(value) if isinstance(value, Path) else value
 
 
 def take_columns(given: Any) -> dict[str, str]:

@@ -20,6 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from bertsmith.errors import BertsmithError
+from bertsmith.models.adapters import MEMBERS
 from bertsmith.models.files import TASK_FILE, WEIGHTS, read_json
 from bertsmith.training.lock import LOCK, FolderLock
 
@@ -100,7 +101,8 @@ class RunFolder:
     def _clear(self, asked: Mapping[str, Any]) -> None:
         """Remove what a run writes; killed in between, it is the old run still, no longer finished."""
         _write_json(self.path / RUN, {"asked": asked, "finished": False})
-        shutil.rmtree(self.checkpoints, ignore_errors=True)
+        for folder in (self.checkpoints, self.path / MEMBERS):
+            shutil.rmtree(folder, ignore_errors=True)
         for name in (LOG, *RESULTS):
             (self.path / name).unlink(missing_ok=True)
 

@@ -155,7 +155,7 @@ class Loop:
                 self.awake = layers
                 wake(self.optimizer, layers)
                 self.passes.forget()
-            set_rates(self.optimizer, self.settings.rate * rate_share(step, self.steps, self.settings))
+            set_rates(self.optimizer, self.settings.peak * rate_share(step, self.steps, self.settings))
             self._step(step)
             self.progress.step = step + 1
             logs = self.progress.step % self.settings.log_every == 0 or self.progress.step == stop
@@ -199,6 +199,11 @@ class Loop:
 
     def _shrink(self) -> None:
         """Half the tokens in a pass: a step then takes more of them, and comes to the same."""
+        if getattr(self.study, "whole", False):
+            raise BertsmithError(
+                f"not enough memory on {self.device} for a whole step, whose {self.settings.batch:,} examples are "
+                f"compared with each other; use a smaller batch, a shorter length or --recompute."
+            )
         if self.progress.budget <= SMALLEST:
             raise BertsmithError(
                 f"not enough memory on {self.device} for one row of this length; use a shorter length, --recompute or "
@@ -214,14 +219,14 @@ class Loop:
         self.progress.skipped += skipped
         if not all(map(math.isfinite, losses.values())) and self.precision != "fp16":
             raise BertsmithError(
-                f"the loss is not a number at step {self.progress.step}: the rate {self.settings.rate:g} may be too "
+                f"the loss is not a number at step {self.progress.step}: the rate {self.settings.peak:g} may be too "
                 f"high, or the data holds what the model cannot read."
             )
         record = {
             "step": self.progress.step,
             "epoch": round(self.progress.step / self.study.steps_an_epoch(), 4),
             **losses,
-            "rate": self.settings.rate * rate_share(self.progress.step - 1, self.steps, self.settings),
+            "rate": self.settings.peak * rate_share(self.progress.step - 1, self.steps, self.settings),
             "norm": norm,
             "skipped": self.progress.skipped,
         }

@@ -26,6 +26,8 @@ def parameter_groups(network: Network, settings: Training) -> list[dict[str, Any
     groups: dict[tuple[int, bool], list[nn.Parameter]] = {}
     depth = len(network.blocks)
     for name, parameter in network.named_parameters():
+        if not parameter.requires_grad:  # of a frozen encoder
+            continue
         decays = parameter.ndim > 1
         groups.setdefault((layer_of(name, depth), decays), []).append(parameter)
     return [
@@ -47,7 +49,7 @@ def make_optimizer(network: Network, settings: Training, capturable: bool = Fals
             group["lr"] = rate
     return torch.optim.AdamW(
         groups,
-        lr=settings.rate,
+        lr=settings.peak,
         betas=(settings.beta1, settings.beta2),
         eps=settings.eps,
         fused=True,

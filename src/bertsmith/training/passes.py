@@ -29,6 +29,9 @@ class Passes:
         self.sharded = any(hasattr(parameter, "full_tensor") for parameter in self.parameters)
         self.now = {name: torch.zeros((), device=device) for name in study.names}  # each loss in this step
         self.sums = {name: torch.zeros((), device=device) for name in study.names}  # and since the last report
+        self.had = {name: torch.zeros((), device=device) for name in study.names}  # 1: this step has such a loss
+        self.has: dict[str, bool] = {}  # the same, known to the host
+        self.seen = {name: torch.zeros((), device=device) for name in study.names}  # steps that had it
         self.steps = torch.zeros((), device=device)
         self.norm = torch.zeros((), device=device)
         self.skipped = torch.zeros((), device=device)
@@ -38,9 +41,13 @@ class Passes:
 
     def run(self, works: Sequence[Work], step: int) -> None:
         """Gradients of all passes, each loss divided by what it was summed over in all passes and processes."""
-        counts = self.ranks.total({name: sum(work.counts[name] for work in works) for name in self.study.names})
-        shares = {name: 1.0 / max(count, 1e-12) for name, count in counts.items()}
+        counts = self.ranks.total({name: sum(w.counts.get(name, 0.0) for w in works) for name in self.study.names})
+        shares = {name: self._weight(name) / max(count, 1e-12) for name, count in counts.items()}
         self._clear()
+        for name, count in counts.items():
+            if (count > 0) != self.has.get(name):  # mostly it is as it was, and telling a device costs time
+                self.has[name] = count > 0
+                self.had[name].fill_(float(count > 0))
         passes = self.ranks.most(len(works)) if self.sharded else len(works)
         for number in range(passes):
             torch.manual_seed(seed_of(self.settings.seed, step, self.ranks.rank, number))
@@ -53,23 +60,29 @@ class Passes:
         for value in self.now.values():
             value.zero_()
         for parameter in self.parameters:
-            # Processes that send gradients to each other must all have them, with or without rows of their own.
-            sends = self.ranks.count > 1 and not self.sharded and parameter.requires_grad
-            parameter.grad = torch.zeros_like(parameter) if sends else None
+            # Processes that send gradients to each other must all have them, with or without rows of their own; and
+            # a head that a step leaves out has a gradient of 0 on one process as it has on several.
+            fills = (self.ranks.count > 1 and not self.sharded) or len(self.study.names) > 1
+            parameter.grad = torch.zeros_like(parameter) if fills and parameter.requires_grad else None
+
+    def _weight(self, name: str) -> float:
+        return self.study.weights.get(name, 1.0)
 
     def _pass(self, work: Work, shares: Mapping[str, float]) -> None:
         batch, given = work.on(self.device)
-        self._descend(batch, given, shares)
+        self._descend(batch, given, shares, work.part)
 
-    def _descend(self, batch: Batch, given: Mapping[str, Tensor], shares: Mapping[str, float | Tensor]) -> None:
+    def _descend(
+        self, batch: Batch, given: Mapping[str, Tensor], shares: Mapping[str, float | Tensor], part: str
+    ) -> None:
         """The gradient of this pass's share of the step's loss is added to those of the passes before."""
         with cast(self.precision, self.device):
-            losses = self.study.losses(self.network, batch, given)
+            losses = self.study.losses(self.network, batch, given, part)
         total = torch.zeros((), device=self.device)
         for name, loss in losses.items():
-            part = loss * shares[name]
-            total = total + part
-            self.now[name] += part.detach()
+            share = loss * shares[name]
+            total = total + share
+            self.now[name] += share.detach()
         (total * self.scale if self.scaled else total).backward()
 
     def finish(self, optimizer: torch.optim.Optimizer) -> None:
@@ -90,6 +103,7 @@ class Passes:
             torch._amp_update_scale_(self.scale, self.unchanged, bad, 2.0, 0.5, 2000)
         for name, value in self.now.items():
             self.sums[name] += value
+            self.seen[name] += self.had[name]
         self.norm.copy_(norm)
         self.skipped += bad
         self.steps += 1
@@ -114,24 +128,34 @@ class Passes:
         """Something about the passes has changed: what was kept of them no longer holds."""
 
     def report(self) -> tuple[dict[str, float], float, int]:
-        """The mean of each loss and the last norm since the last report, and how many steps were left out."""
+        """The mean of each loss and the last norm since the last report, and how many steps were left out.
+
+        A loss's mean is over the steps that had it, before its weight. Where there are several, `loss` is what was
+        minimised: their weighted sum, the mean over all steps.
+        """
         names = sorted(self.sums)
         self.ranks.sum([self.sums[name] for name in names])
-        steps = max(1.0, self.steps.item())
-        found = {name: self.sums[name].item() / steps for name in names}
+        sums = {name: self.sums[name].item() for name in names}
+        found = {} if names == ["loss"] else {"loss": sum(sums.values()) / max(1.0, self.steps.item())}
+        for name in names:
+            if seen := self.seen[name].item():
+                found[name] = sums[name] / (seen * self._weight(name))
         skipped = int(self.skipped.item())
-        for tensor in (*self.sums.values(), self.steps, self.skipped):
+        for tensor in (*self.sums.values(), *self.seen.values(), self.steps, self.skipped):
             tensor.zero_()
         return found, self.norm.item(), skipped
 
     def open_sums(self) -> dict[str, float]:
         """What the next report will be made of, as plain numbers, for a run that stops between two reports."""
-        found = {name: value.item() for name, value in self.sums.items()}
-        return {**found, "steps": self.steps.item(), "skipped": self.skipped.item()}
+        return {name: value.item() for name, value in self._open().items()}
 
     def set_open_sums(self, known: Mapping[str, float]) -> None:
-        for name, tensor in {**self.sums, "steps": self.steps, "skipped": self.skipped}.items():
+        for name, tensor in self._open().items():
             tensor.fill_(known.get(name, 0.0))
+
+    def _open(self) -> dict[str, Tensor]:
+        seen = {f"steps of {name}": tensor for name, tensor in self.seen.items()}
+        return {**self.sums, **seen, "steps": self.steps, "skipped": self.skipped}
 
     def scale_state(self) -> tuple[float, int]:
         return self.scale.item(), int(self.unchanged.item())

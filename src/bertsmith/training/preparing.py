@@ -19,7 +19,6 @@ from bertsmith.data.reading import read_sides, read_table
 from bertsmith.data.splits import split_off
 from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
-from bertsmith.models.sentence import read_sentence
 from bertsmith.models.tokenizer import find_tokenizer
 from bertsmith.tasks.catalog import HOMES
 from bertsmith.tasks.measures import LOWER_IS_BETTER
@@ -132,7 +131,7 @@ class Preparation:
             "long inputs": f"{self.task.truncate} at {self.task.length} tokens",
             "steps": f"{total:,} of {training.batch} examples, {steps:,} an epoch, on {ranks.count} × {ranks.device}",
             "epochs": f"{total / steps:.4g}",
-            "rate": f"{training.rate:g} at most, {training.schedule}",
+            "rate": f"{training.peak:g} at most, {training.schedule}",
             "precision": choose_precision(training.precision, ranks.device),
             "chosen by": training.metric or self.task.metric,
         }
@@ -164,10 +163,9 @@ def prepare(
         say(f"{note[:1].upper()}{note[1:].removesuffix('.')}.")
     if not data.train:
         raise BertsmithError(f"{data.tables['train'].name} holds no example to train on.")
-    encoder = read_sentence(source).encoder  # not the folder: a sentence encoder's shorter limit is not the model's
-    tokenizer, most = find_tokenizer(encoder)
+    tokenizer, most = find_tokenizer(source)
     assert tokenizer is not None and most is not None
-    given = {name: value for name, value in asdict(choices).items() if value is not None}
+    given = {name: value for name, value in asdict(choices).items() if value is not None} | {"source": source}
     check_length(choices.length, most, tokenizer, source)
     try:
         if data.unsplit is not None:

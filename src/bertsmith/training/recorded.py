@@ -53,7 +53,7 @@ class Recording:
         self.sizes["bounds"] = room.rows + 1
         self.floats: dict[str, Tensor] = {}
         for name, given in work.given.items():
-            size = room.rows if given.each == "row" else room.tokens
+            size = room.rows if given.each == "row" else min(room.tokens, int(given.share * room.tokens) + room.rows)
             if np.issubdtype(given.values.dtype, np.floating):
                 self.floats[name] = torch.zeros((size, *given.values.shape[1:]), device=device)
             else:
@@ -118,7 +118,7 @@ class RecordedPasses(Passes):
         self, network: Network, study: Study, settings: Training, device: torch.device, precision: str, ranks: Ranks
     ) -> None:
         super().__init__(network, study, settings, device, precision, ranks)
-        self.recordings: dict[Room, Recording] = {}
+        self.recordings: dict[tuple[str, Room], Recording] = {}  # by whose losses, and the size
         self.end: torch.cuda.CUDAGraph | None = None
         self.ends = 0
         self.pool = torch.cuda.graph_pool_handle()
@@ -151,9 +151,9 @@ class RecordedPasses(Passes):
         for name, share in shares.items():
             self.shares[name].fill_(share)
         room = Room.of(work)
-        recording = self.recordings.get(room)
+        recording = self.recordings.get((work.part, room))
         if recording is None:
-            recording = self.recordings[room] = Recording(room, work, self.device)
+            recording = self.recordings[work.part, room] = Recording(room, work, self.device)
         self._send(recording, work)
         if recording.graph is not None:
             recording.graph.replay()
@@ -161,11 +161,11 @@ class RecordedPasses(Passes):
         # The first pass of a size is made as it is, on a side stream as recording wants it, and recorded for the next.
         self.side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.side):
-            self._descend(recording.batch(), recording.given(), self.shares)
+            self._descend(recording.batch(), recording.given(), self.shares, work.part)
         torch.cuda.current_stream().wait_stream(self.side)
         recording.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(recording.graph, pool=self.pool):
-            self._descend(recording.batch(), recording.given(), self.shares)
+            self._descend(recording.batch(), recording.given(), self.shares, work.part)
 
     def _send(self, recording: Recording, work: Work) -> None:
         """One copy from pinned memory, which the host may fill again when that copy is through."""

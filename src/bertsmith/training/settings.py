@@ -17,7 +17,7 @@ class Training:
     max_steps: int | None = None  # stop after so many steps, the schedule with them
     batch: int = 32  # examples in an optimizer step, however many devices and passes it takes
     batch_tokens: int | None = None  # most tokens in one pass; None: what the device likes
-    rate: float = 5e-5
+    rate: float | None = None  # None: 5e-5; of an adapter 5e-4, of a head on frozen features 5e-3
     schedule: Schedule = "linear"
     warmup: float = 0.1  # the share of all steps in which the rate climbs
     cooldown: float = 0.2  # the share in which a trapezoid falls
@@ -43,6 +43,12 @@ class Training:
     log_every: int = 10  # steps
     spread: Spread = "auto"  # over the processes of torchrun
     graphs: bool = True  # on CUDA: record a step once and replay it
+    lora: int = 0  # the rank of an adapter to train in place of the whole network; 0: the whole network
+    lora_alpha: float | None = None  # what the adapter adds is scaled by this / its rank; None: by 2
+    lora_targets: Literal["all", "attention", "query-value"] = "all"  # the matrices that get one
+    features: Literal["none", "last", "sum4", "concat4", "mix"] = "none"  # of a frozen encoder, that a head reads
+    recurrent: int = 0  # with features: the width of a two-layer BiLSTM below the output layer; 0: none
+    cache: str | None = None  # a folder in which features are kept for other runs; None: only for this one
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -50,13 +56,34 @@ class Training:
             self._need(name, getattr(self, name) is None or getattr(self, name) >= 1, "at least 1")
         for name in ("epochs", "rate", "eps", "layer_decay"):
             self._need(name, getattr(self, name) is None or getattr(self, name) > 0, "more than 0")
-        for name in ("weight_decay", "clip", "unfreeze", "focal", "r_drop", "patience", "save_minutes", "seed"):
+        for name in ("weight_decay", "clip", "unfreeze", "focal", "r_drop", "patience", "save_minutes", "seed", "lora",
+                     "recurrent"):  # fmt: skip
             self._need(name, getattr(self, name) >= 0, "at least 0")
+        self._need("lora_alpha", self.lora_alpha is None or self.lora_alpha > 0, "more than 0")
+        self._refuse_together()
         self._need("seed", self.seed < 2**63, "less than 2 to the power of 63")
         for name in ("warmup", "cooldown"):
             self._need(name, 0 <= getattr(self, name) <= 1, "between 0 and 1")
         for name in ("beta1", "beta2", "smoothing", "dropout"):
             self._need(name, getattr(self, name) is None or 0 <= getattr(self, name) < 1, "at least 0 and less than 1")
+
+    @property
+    def peak(self) -> float:
+        """The highest rate: few fresh numbers learn faster than a whole trained network bears."""
+        if self.rate is not None:
+            return self.rate
+        return 5e-3 if self.features != "none" else 5e-4 if self.lora else 5e-5
+
+    def _refuse_together(self) -> None:
+        if self.features != "none" and (self.lora or self.unfreeze):
+            other = "lora" if self.lora else "unfreeze"
+            raise BertsmithError(f"features are read from an encoder that does not learn; leave {other} out.")
+        for name in ("lora_alpha", "lora_targets"):
+            if not self.lora and getattr(self, name) not in (None, "all"):
+                raise BertsmithError(f"{name} is given, but no adapter is trained; give lora (its rank) too.")
+        for name in ("recurrent", "cache"):
+            if self.features == "none" and getattr(self, name):
+                raise BertsmithError(f"{name} is for features of a frozen encoder; give features too, or leave it out.")
 
     def _need(self, name: str, fine: bool, what: str) -> None:
         if not fine:

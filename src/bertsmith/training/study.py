@@ -6,6 +6,7 @@ is a pure function of (seed, step), so that a run resumes from one number and is
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -26,11 +27,12 @@ FILLER = -100  # the gold of an item that is none, where gold counts; where it m
 
 @dataclass(frozen=True)
 class Given:
-    """An array that a loss needs beside the batch: an entry for each row, or for some of the tokens."""
+    """An array that a loss needs beside the batch: an entry for each row, for each token, or for some of them."""
 
     values: Array
-    each: Literal["row", "place"]
+    each: Literal["row", "token", "place"]
     filler: float  # what to put behind the last entry where an array must have a fixed size
+    share: float = 1.0  # of places: at most this share of a pass's tokens, and one more a row
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ class Work:
     segments: Array
     lengths: tuple[int, ...]
     given: Mapping[str, Given]
-    counts: Mapping[str, float]  # for each loss, how many items it is summed over
+    counts: Mapping[str, float]  # for each loss of this pass, how many items it is summed over
+    part: str = ""  # of a study of several: whose losses these are
 
     def on(self, device: torch.device) -> tuple[Batch, dict[str, Tensor]]:
         batch = Batch.of_flat(self.ids, self.segments, self.lengths, device)
@@ -51,6 +54,7 @@ class Work:
 class Study(Protocol):
     examples: int
     names: Sequence[str]  # of the losses
+    weights: Mapping[str, float]  # what each loss is multiplied by; those that are not named by 1
 
     def steps_an_epoch(self) -> int: ...
 
@@ -60,8 +64,8 @@ class Study(Protocol):
     def works(self, step: int, rank: int, ranks: int, budget: int) -> list[Work]:
         """The passes of one process in this step, each within a budget of tokens where a row allows it."""
 
-    def losses(self, network: Network, batch: Batch, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The sum of each loss over its items: tensors only, of fixed shapes, so that a GPU can record it."""
+    def losses(self, network: Network, batch: Batch, given: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
+        """The sum of each loss of a pass over its items: tensors only, of fixed shapes, so that a GPU can record it."""
 
 
 @dataclass(frozen=True)
@@ -81,17 +85,13 @@ class LeanRow:
         return cls(np.asarray(row.ids, np.int64), np.asarray(row.segments, np.int64), at, row.gold)
 
 
-class TaskStudy:
-    """A task's examples, drawn without replacement in each epoch."""
+class Drawn:
+    """Examples that are drawn without replacement in each epoch."""
 
     names: Sequence[str] = ("loss",)
-
-    def __init__(self, task: TrainedTask[Any, Any], rows: Sequence[Sequence[Row]], settings: Training) -> None:
-        self.task, self.settings = task, settings
-        refuse_unfit(task, settings)
-        self.rows = [[LeanRow.of(row) for row in some] for some in rows]
-        self.examples = len(rows)
-        self.criterion = Criterion(self._weights(), settings.focal, settings.smoothing)
+    weights: Mapping[str, float] = MappingProxyType({})
+    examples: int
+    settings: Training
 
     def steps_an_epoch(self) -> int:
         return -(-self.examples // self.settings.batch)
@@ -110,12 +110,31 @@ class TaskStudy:
             self._ordered = (epoch, np.random.default_rng([self.settings.seed, epoch]).permutation(self.examples))
         return self._ordered[1]
 
+
+class TaskStudy(Drawn):
+    """A task's examples."""
+
+    def __init__(self, task: TrainedTask[Any, Any], rows: Sequence[Sequence[Row]], settings: Training) -> None:
+        self.task, self.settings = task, settings
+        self.whole = task.whole  # a step cannot be made in parts
+        refuse_unfit(task, settings)
+        self.rows = [[LeanRow.of(row) for row in some] for some in rows]
+        self.examples = len(rows)
+        self.criterion = Criterion(self._weights(), settings.focal, settings.smoothing)
+
     def works(self, step: int, rank: int, ranks: int, budget: int) -> list[Work]:
+        if self.task.whole and ranks > 1:
+            raise BertsmithError(
+                f"the task {self.task.name} compares all examples of a step with each other, which several processes "
+                f"cannot share; run it in one process, without torchrun."
+            )
         units = [self.rows[i] for i in self.chosen(step)]  # what must not be parted
         if not self.task.together:
             units = [[row] for rows in units for row in rows]
         units.sort(key=_count_tokens, reverse=True)
         mine = units[rank::ranks]  # like lengths everywhere, so that no device waits long for another
+        if self.task.whole:
+            return [self._work([row for unit in units for row in unit])]
         if not mine:  # fewer rows than processes: one that costs nothing, as all of them must take part
             return [self._work(units[0][:1], is_filler=True)]
         plan = plan_batches([_count_tokens(unit) for unit in mine], budget)
@@ -129,14 +148,10 @@ class TaskStudy:
         count = 0.0 if is_filler else self._count(gold)
         if is_filler:
             gold = np.full_like(gold, filler)
-        lengths = tuple(len(row.ids) for row in rows)
-        given = {"gold": Given(gold, "place" if rows[0].at is not None else "row", filler)}
-        if rows[0].at is not None:
-            starts = np.cumsum(lengths) - lengths
-            at = np.concatenate([row.at + start for row, start in zip(rows, starts, strict=True) if row.at is not None])
-            given["at"] = Given(at, "place", 0)
-        ids, segments = np.concatenate([r.ids for r in rows]), np.concatenate([r.segments for r in rows])
-        return Work(ids, segments, lengths, given, {"loss": count})
+        return self._lay(rows, gold, filler, count)
+
+    def _lay(self, rows: Sequence[LeanRow], gold: Array, filler: float, count: float) -> Work:
+        return lay_end_to_end(rows, gold, filler, count)
 
     def _count(self, gold: Array) -> float:
         known = find_known(torch.from_numpy(gold)).numpy()
@@ -144,7 +159,7 @@ class TaskStudy:
             return float(known.sum())
         return float(self.criterion.weights.cpu().numpy()[gold[known]].sum())
 
-    def losses(self, network: Network, batch: Batch, given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def losses(self, network: Network, batch: Batch, given: Mapping[str, Tensor], part: str = "") -> dict[str, Tensor]:
         gold, at = given["gold"], given.get("at")
         if self.criterion.weights is not None and self.criterion.weights.device != gold.device:
             self.criterion = self.criterion.on(gold.device)  # once: a pass that is recorded cannot fetch from the host
@@ -170,14 +185,32 @@ class TaskStudy:
         return torch.from_numpy(there.sum() / (labels * np.maximum(there, 1))).float()
 
 
+def lay_end_to_end(rows: Sequence[LeanRow], gold: Array, filler: float, count: float, share: float = 1.0) -> Work:
+    """The pass over these rows; `gold` has an entry for each of their places, or for each row where they name none."""
+    lengths = tuple(len(row.ids) for row in rows)
+    given = {"gold": Given(gold, "place" if rows[0].at is not None else "row", filler, share)}
+    if rows[0].at is not None:
+        starts = np.cumsum(lengths) - lengths
+        at = np.concatenate([row.at + start for row, start in zip(rows, starts, strict=True) if row.at is not None])
+        given["at"] = Given(at, "place", 0, share)
+    ids, segments = np.concatenate([r.ids for r in rows]), np.concatenate([r.segments for r in rows])
+    return Work(ids, segments, lengths, given, {"loss": count})
+
+
 def refuse_unfit(task: TrainedTask[Any, Any], settings: Training) -> None:
     """What was chosen for training and has no meaning for this task."""
     asked = {"class_weights": settings.class_weights != "none", "focal": settings.focal,
              "smoothing": settings.smoothing}  # fmt: skip
     unfit = [name for name, is_on in asked.items() if is_on and not task.classes]
-    unfit += ["r_drop"] if settings.r_drop and task.together else []
+    unfit += ["r_drop"] if settings.r_drop and (task.together or task.whole) else []
+    unfit += ["features"] if settings.features != "none" and task.head is None else []  # nothing would learn
     if unfit:
         raise BertsmithError(f"{unfit[0]} has no meaning for the task {task.name}; leave it out.")
+    asked = {"recompute": settings.recompute, "layer_decay": settings.layer_decay != 1.0,
+             "spread": settings.spread == "fsdp"}  # fmt: skip
+    idle = [name for name, is_on in asked.items() if is_on and settings.features != "none"]
+    if idle:
+        raise BertsmithError(f"{idle[0]} has no meaning where the encoder does not learn (features); leave it out.")
 
 
 def _count_tokens(rows: Sequence[LeanRow]) -> int:

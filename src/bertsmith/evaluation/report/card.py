@@ -12,7 +12,15 @@ from bertsmith.evaluation.report.facts import RunFacts
 from bertsmith.evaluation.report.markup import plain, visible
 from bertsmith.evaluation.report.numbers import is_number, show_interval, show_score
 from bertsmith.evaluation.report.usage import tell_difference, use_bertsmith, use_command_line, use_transformers
-from bertsmith.evaluation.report.wording import describe_speed, flatten, name_run, name_task
+from bertsmith.evaluation.report.wording import (
+    MEMBER_HEAD,
+    MEMBER_NUMBERS,
+    describe_members,
+    describe_speed,
+    flatten,
+    name_run,
+    name_task,
+)
 
 PIPELINES = {
     "classify": "text-classification",
@@ -20,6 +28,8 @@ PIPELINES = {
     "tag": "token-classification",
     "span": "question-answering",
     "choose": "multiple-choice",
+    "embed": "sentence-similarity",
+    "rerank": "text-ranking",
 }
 # What is in a metric's name here: its name on the hub.
 HUB_METRICS = {"f1": "f1", "accuracy": "accuracy", "matthews": "matthews_correlation", "exact": "exact_match",
@@ -32,6 +42,7 @@ def make_card(facts: RunFacts) -> str:
     parts = [
         f"# {plain(name_run(facts))}",
         _introduce(facts),
+        _section("Members", _rows(MEMBER_HEAD, describe_members(facts), MEMBER_NUMBERS)),
         _section("Scores", _scores(facts)),
         _section("Limits", "\n".join(f"- {plain(sentence)}" for sentence in find_caveats(facts))),
         _section("Labels", _labels(facts)),
@@ -46,14 +57,17 @@ def make_card(facts: RunFacts) -> str:
 
 def make_front(facts: RunFacts) -> str:
     """The front matter. Texts are written as JSON strings, which YAML reads as they are."""
-    pipeline = PIPELINES.get(facts.task)
-    front = ["---", "library_name: transformers"]
+    is_plain = facts.settings.get("features", "none") in ("none", "last") and not facts.settings.get("recurrent")
+    pipeline = PIPELINES.get(facts.task) if is_plain else None  # a head on other features has no class elsewhere
+    library = ("peft" if facts.settings.get("lora") else "transformers") if is_plain else "bertsmith"
+    front = ["---", f"library_name: {library}"]
     front += [f"pipeline_tag: {pipeline}"] if pipeline else []
     front += [f"base_model: {quote(facts.base)}"] if is_on_hub(facts.base) else []
     front += ["tags:", "- bertsmith", *([f"- {pipeline}"] if pipeline else [])]
-    names = dict.fromkeys(hub_metric(name) for name in facts.main)
+    names = dict.fromkeys(hub_metric(name.rpartition("/")[2]) for name in facts.main)
     front += ["metrics:", *(f"- {quote(name)}" for name in names)] if names else []
-    results = [_result(facts, split, pipeline or facts.task) for split in facts.metrics]
+    # The index has one task a result, and a mix none of its own.
+    results = [_result(facts, split, pipeline or facts.task) for split in facts.metrics if not facts.members]
     results = [lines for lines in results if lines]
     if results:
         front += ["model-index:", f"- name: {quote(name_run(facts))}", "  results:"]
@@ -150,7 +164,9 @@ def _use(facts: RunFacts) -> str:
     difference = tell_difference(facts)
     ours = f"With bertsmith:\n\n{_code('python', use_bertsmith(facts))}\n\n{_code('sh', use_command_line(facts))}"
     other = use_transformers(facts)
-    theirs = f"With transformers:\n\n{_code('python', other)}" if other else ""
+    library = "sentence-transformers" if "sentence_transformers" in other else "transformers"
+    library += " and peft" * bool(facts.settings.get("lora"))
+    theirs = f"With {library}:\n\n{_code('python', other)}" if other else ""
     return "\n\n".join(part for part in (ours, theirs, difference if other else "") if part)
 
 

@@ -56,7 +56,11 @@ def _about_size(facts: RunFacts) -> list[str]:
     scores = list(facts.main.values())
     n = next((score["n"] for score in scores if score.get("n")), 0)
     found = []
-    if 0 < n < FEW:
+    few = [one["name"] for one in facts.members if 0 < one.get("n", 0) < FEW]
+    if few:
+        told = f"fewer than {FEW} examples were scored, so differences inside the interval mean nothing."
+        found.append(f"{', '.join(few)}: {told}")
+    elif 0 < n < FEW:
         found.append(f"{n} examples in {facts.split} are few: differences inside the interval mean nothing.")
     if any(is_number(score.get("low")) for score in scores):
         found.append(

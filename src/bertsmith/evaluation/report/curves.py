@@ -8,6 +8,7 @@ from bertsmith.evaluation.report.charts import COLOURS, Series, draw_lines, expl
 from bertsmith.evaluation.report.facts import RunFacts
 from bertsmith.evaluation.report.markup import escape, tag
 from bertsmith.evaluation.report.numbers import is_number
+from bertsmith.evaluation.report.wording import main_metrics
 
 POINTS = 240  # as many as a chart can show
 SMOOTH = 25  # parts of the run; a mean over each takes the noise of single batches away
@@ -62,6 +63,8 @@ def _draw_loss(train: Points, dev: Points, last: float, best: int | None) -> str
 
 def _draw_dev(dev: dict[str, Points], last: float, facts: RunFacts) -> str:
     """The metrics on dev that share a scale with the main one, the main one first."""
+    if facts.members:
+        dev = {name: dev[name] for name in main_metrics(facts) if name in dev}
     main = next(iter(facts.main), next(iter(dev), ""))
     names = sorted(dev, key=lambda name: name != main)  # stable: the others keep their order
     large = {name: any(abs(y) > 1.5 for _, y in dev[name]) for name in names}

@@ -94,9 +94,28 @@ class Mistake(TypedDict, total=False):
     predicted_start: int | None
 
 
+class Member(TypedDict, total=False):
+    """One of several tasks on an encoder; `value` and what follows are of its main metric."""
+
+    name: str
+    task: str
+    weight: float  # of its loss
+    share: float  # of the steps
+    train: int  # examples
+    dev: int
+    test: int
+    pairs: bool  # of texts
+    split: str
+    metric: str
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+
+
 @dataclass
 class RunFacts:
-    task: str  # classify, tag, span
+    task: str  # classify, tag, span, …; several: those of `members`
     title: str = ""
     base: str = ""  # the model that was fine-tuned
     date: str = ""
@@ -118,6 +137,7 @@ class RunFacts:
     settings: dict[str, Any] = field(default_factory=dict)
     speed: Speed = field(default_factory=lambda: Speed())
     command: str = ""  # how to run it again
+    members: list[Member] = field(default_factory=list)  # of several tasks on one encoder
 
     @property
     def split(self) -> str:

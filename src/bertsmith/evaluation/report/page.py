@@ -9,6 +9,7 @@ from bertsmith.evaluation.report.markup import escape, isolate, tag
 from bertsmith.evaluation.report.wording import name_run, name_task
 
 PARTS = (
+    ("members", "Members", sections.show_members),
     ("scores", "Scores", sections.show_scores),
     ("caveats", "Before you quote a number", sections.show_caveats),
     ("training", "Training", draw_curves),

@@ -19,7 +19,15 @@ from bertsmith.evaluation.report.facts import RunFacts
 from bertsmith.evaluation.report.markup import escape, isolate, table, tag
 from bertsmith.evaluation.report.mistakes import FOLDED, list_mistakes
 from bertsmith.evaluation.report.numbers import is_number, show_interval, show_number, show_score
-from bertsmith.evaluation.report.wording import describe_cutting, describe_speed, flatten
+from bertsmith.evaluation.report.wording import (
+    MEMBER_HEAD,
+    MEMBER_NUMBERS,
+    describe_cutting,
+    describe_members,
+    describe_speed,
+    flatten,
+    main_metrics,
+)
 
 OPEN = 20  # rows of a long table or chart before the rest is folded away
 
@@ -35,7 +43,7 @@ def show_tiles(facts: RunFacts) -> str:
         tiles.append(tag("div", tag("span", escape(name)) + value + under))
     if not tiles:
         return ""
-    n = next((score["n"] for score in facts.main.values() if score.get("n")), None)
+    n = None if facts.members else next((score["n"] for score in facts.main.values() if score.get("n")), None)
     told = f"On {escape(facts.split)}" + (f", {n:,} examples" if n else "")
     level = (
         f"; the range is the {100 * facts.level:g} % interval" if any("low" in s for s in facts.main.values()) else ""
@@ -46,6 +54,8 @@ def show_tiles(facts: RunFacts) -> str:
 def choose_tiles(facts: RunFacts) -> list[str]:
     """The metric that chose, then those that say the most; with one label a text micro_f1 is the accuracy again."""
     names, first = list(facts.main), [facts.settings.get("metric")]
+    if facts.members:
+        names = main_metrics(facts)
     if facts.task == "classify" and "accuracy" in names:
         first += ["accuracy", "f1", "matthews"] if "f1" in names else ["accuracy"]
         names = [name for name in names if name != "micro_f1"] + ["micro_f1"]
@@ -68,6 +78,12 @@ def show_scores(facts: RunFacts) -> str:
         head = ["Metric", "Value", f"{100 * facts.level:g} % interval", "Examples", ends]
         parts += [tag("h3", escape(split)) + table(head, rows, {1, 2, 3})] if rows else []
     return "".join(parts)
+
+
+def show_members(facts: RunFacts) -> str:
+    """The tasks of a mix, a row each."""
+    rows = [[escape(cell) for cell in row] for row in describe_members(facts)]
+    return table(list(MEMBER_HEAD), rows, set(MEMBER_NUMBERS)) if rows else ""
 
 
 def show_caveats(facts: RunFacts) -> str:

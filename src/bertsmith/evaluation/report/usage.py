@@ -1,5 +1,7 @@
 """How a fine-tuned folder is used, as code for its card: with bertsmith, and with transformers."""
 
+from dataclasses import replace
+
 from bertsmith.evaluation.report.facts import RunFacts
 from bertsmith.evaluation.report.markup import plain
 
@@ -30,6 +32,31 @@ with torch.no_grad():
     scores = model(**{{name: rows[None] for name, rows in given.items()}}).logits[0]
 print(choices[scores.argmax()], scores.softmax(dim=-1).tolist())"""
 
+SENTENCES = {
+    "embed": f"""from sentence_transformers import SentenceTransformer
+
+model = SentenceTransformer("{FOLDER}")
+vectors = model.encode(["a river bank", "the shore of a stream", "a savings bank"])
+print(model.similarity(vectors[:1], vectors[1:]))""",
+    "rerank": f"""from sentence_transformers import CrossEncoder
+
+model = CrossEncoder("{FOLDER}")
+print(model.rank("Who built it?", ["A smith built the bridge.", "It rained."]))""",
+}
+
+ENCODER = f"""from transformers import AutoModel
+
+encoder = AutoModel.from_pretrained("{FOLDER}")  # without the members' heads, which are in `adapters`"""
+
+CLASSES = {
+    "classify": "AutoModelForSequenceClassification",
+    "regress": "AutoModelForSequenceClassification",
+    "rerank": "AutoModelForSequenceClassification",
+    "tag": "AutoModelForTokenClassification",
+    "span": "AutoModelForQuestionAnswering",
+    "choose": "AutoModelForMultipleChoice",
+}
+
 OWN = f"""import bertsmith
 from module import Class  # the task that this model was fine-tuned for
 
@@ -38,11 +65,26 @@ model = bertsmith.load("{FOLDER}")
 print(model.predict(Class, examples))"""
 
 
+def use_members(facts: RunFacts) -> list[tuple[str, RunFacts]]:
+    """The members of several tasks, each by its name and as if it were the only one."""
+    return [
+        (plain(one["name"]), replace(facts, task=one["task"], pairs=one.get("pairs", False), members=[]))
+        for one in facts.members
+    ]
+
+
 def use_bertsmith(facts: RunFacts) -> str:
+    if facts.members:
+        found = [(name, use_bertsmith(one).splitlines()[-1]) for name, one in use_members(facts)]
+        calls_of = [call.replace("(model.", f'(model.use("{name}").', 1) for name, call in found]
+        return "\n".join(["import bertsmith", "", f'model = bertsmith.load("{FOLDER}")', *calls_of])
     calls = {
+        "mask": 'print(model.fill(f"Ada {model.tokenizer.mask_token} in London."))',
         "tag": 'print(model.tag("Ada Lovelace was born in London."))',
         "span": 'print(model.answer("Who built it?", "The bridge was built by a smith in 1861."))',
         "choose": 'print(model.choose("Where would you find a lantern?", ["in a dark place", "in a river"]))',
+        "embed": 'print(model.similar("a river bank", ["the shore of a stream", "a savings bank"]))',
+        "rerank": 'print(model.rerank("Who built it?", ["A smith built the bridge.", "It rained."]))',
     }
     texts = '"A first text.", "A second text."' if facts.pairs else '"A text."'
     calls |= {"regress": f"print(model.score({texts}))", "classify": f"print(model.classify({texts}))"}
@@ -52,11 +94,16 @@ def use_bertsmith(facts: RunFacts) -> str:
 
 
 def use_command_line(facts: RunFacts) -> str:
+    if facts.members:
+        return "\n".join(f"{use_command_line(one)} --use {name}" for name, one in use_members(facts))
     texts = '"A first text." --pair "A second text."' if facts.pairs else '"A text."'
     verbs = {
+        "mask": 'fill "Ada [MASK] in London."',
         "tag": 'tag "Ada Lovelace was born in London."',
         "span": 'answer "Who built it?" --context "The bridge was built by a smith in 1861."',
         "choose": 'choose "Where would you find a lantern?" "in a dark place" "in a river"',
+        "embed": 'similar "a river bank" "the shore of a stream" "a savings bank"',
+        "rerank": 'rerank "Who built it?" --texts FILE',
         "regress": f"score {texts}",
         "classify": f"classify {texts}",
     }
@@ -64,9 +111,17 @@ def use_command_line(facts: RunFacts) -> str:
 
 
 def use_transformers(facts: RunFacts) -> str:
-    """Nothing for a task of a person's own: what its scores mean is known to its class alone."""
-    if facts.task not in ("classify", "regress", "tag", "span", "choose"):
+    """Nothing for a task of a person's own, or a head that no class of theirs has."""
+    if facts.members:
+        return ENCODER
+    if facts.task in SENTENCES and not facts.settings.get("lora"):
+        return SENTENCES[facts.task]
+    if facts.task not in CLASSES or facts.settings.get("features", "none") not in ("none", "last"):
         return ""
+    if facts.settings.get("recurrent"):
+        return ""
+    if facts.settings.get("lora"):
+        return use_peft(facts)
     if facts.task in ("span", "choose"):
         return SPAN if facts.task == "span" else CHOOSE
     kind, option = "text-classification", ', function_to_apply="sigmoid"' if facts.several else ""
@@ -80,6 +135,16 @@ def use_transformers(facts: RunFacts) -> str:
         option += ", top_k=None"
     made = f'ask = pipeline("{kind}", model="{FOLDER}"{option})'
     return f"from transformers import pipeline\n\n{made}\nprint(ask({call}))"
+
+
+def use_peft(facts: RunFacts) -> str:
+    kind = CLASSES[facts.task]
+    outputs = f", num_labels={len(facts.labels) or 1}" if facts.task in ("classify", "regress", "tag") else ""
+    return (
+        f"from peft import PeftModel\nfrom transformers import {kind}\n\n"
+        f'base = {kind}.from_pretrained("{plain(facts.base)}"{outputs})\n'
+        f'model = PeftModel.from_pretrained(base, "{FOLDER}")'
+    )
 
 
 def tell_difference(facts: RunFacts) -> str:

@@ -4,18 +4,31 @@ from collections.abc import Sequence
 from typing import Any
 
 from bertsmith.evaluation.report.facts import Lengths, RunFacts
-from bertsmith.evaluation.report.numbers import is_number, show_bytes, show_number, show_seconds, show_share
+from bertsmith.evaluation.report.numbers import (
+    is_number,
+    show_bytes,
+    show_interval,
+    show_number,
+    show_score,
+    show_seconds,
+    show_share,
+)
 
 LONGEST = 40  # items of a list
+MATCHES = {"embed": "Vectors of texts that lie near where texts belong together", "rerank": "Ranking texts for a query"}
 
 
 def name_task(facts: RunFacts) -> str:
+    if facts.task == "several":
+        return "Several tasks on one encoder"
     if facts.task == "tag":
         return "Tagging words"
     if facts.task == "span":
         return "Answering questions from a text"
     if facts.task == "choose":
         return "Choosing what goes with a text"
+    if facts.task in MATCHES:
+        return MATCHES[facts.task]
     if facts.task not in ("classify", "regress"):
         return f"A task of its own: {facts.task}" if facts.task else "A task"
     what = "pairs of texts" if facts.pairs else "texts"
@@ -26,6 +39,29 @@ def name_task(facts: RunFacts) -> str:
 
 def name_run(facts: RunFacts) -> str:
     return facts.title or name_task(facts)
+
+
+MEMBER_HEAD = ("Member", "Task", "Weight", "Share of steps", "Train", "Dev", "Test", "Scored on", "Metric", "Value",
+               "Interval")  # fmt: skip
+MEMBER_NUMBERS = (2, 3, 4, 5, 6, 9, 10)
+
+
+def describe_members(facts: RunFacts) -> list[list[str]]:
+    """A row each; one that is not scored, as masked tokens are not, has no metric."""
+    return [
+        [
+            one["name"], one["task"], show_number(one["weight"]), show_share(one["share"], 1.0),
+            *(f"{one.get(side, 0):,}" if one.get(side) else "" for side in ("train", "dev", "test")),
+            one.get("split", ""), one.get("metric", ""), show_score(one["value"]) if one.get("metric") else "",
+            show_interval(one.get("low"), one.get("high")),
+        ]
+        for one in facts.members
+    ]  # fmt: skip
+
+
+def main_metrics(facts: RunFacts) -> list[str]:
+    """Of several tasks: the mean, and the main metric of each."""
+    return ["mean", *(f"{one['name']}/{one['metric']}" for one in facts.members if one.get("metric"))]
 
 
 def describe_speed(facts: RunFacts) -> dict[str, str]:

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bertsmith.tasks.measures import Array
-
+Array = np.ndarray[Any, Any]
 K1, B = 1.2, 0.75
 ARRAYS = ("postings", "impacts", "starts", "words", "word_starts")
 _WORD = re.compile(r"\w+")

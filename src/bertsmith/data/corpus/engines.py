@@ -1,0 +1,70 @@
+"""The same function over many jobs: here, in several processes, or on the machines of a Ray cluster."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from typing import Any, Literal, TypeVar
+
+from bertsmith.errors import BertsmithError
+
+Engine = Literal["local", "ray"]
+ENGINES = ("local", "ray")
+J = TypeVar("J")
+
+
+def run(function: Callable[[J], None], jobs: Sequence[J], processes: int, engine: Engine = "local") -> Iterator[int]:
+    """Runs them all; gives how many are done after each. Results are files, so their order does not matter."""
+    if engine == "ray":
+        yield from _run_ray(function, jobs)
+    elif processes == 1 or len(jobs) < 2:
+        for number, job in enumerate(jobs, 1):
+            function(job)
+            yield number
+    else:
+        yield from _run_processes(function, jobs, processes)
+
+
+def _run_processes(function: Callable[[J], None], jobs: Sequence[J], processes: int) -> Iterator[int]:
+    pool = ProcessPoolExecutor(min(processes, len(jobs)), get_context("spawn"), _be_single)
+    try:
+        for number, future in enumerate(as_completed([pool.submit(function, job) for job in jobs]), 1):
+            future.result()
+            yield number
+    except BrokenProcessPool as error:
+        raise BertsmithError(
+            "A process of the build was ended from outside, perhaps for lack of memory; the same command goes on from "
+            "here, and fewer --processes take less."
+        ) from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _be_single() -> None:
+    # One thread a process: there are as many processes as there should be threads.
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+
+def _run_ray(function: Callable[[J], None], jobs: Sequence[J]) -> Iterator[int]:
+    """A Ray Data job of one row a part. The folder of the build must be one that all machines see."""
+    try:
+        import ray
+        import ray.data
+    except ImportError:
+        raise BertsmithError("--engine ray needs Ray; pip install 'bertsmith[ray]'.") from None
+
+    def carry_out(row: dict[str, Any]) -> dict[str, Any]:
+        _be_single()
+        # What a function raises comes back inside Ray's own error; a sentence is easier to hand over as it is.
+        try:
+            function(jobs[row["number"]])
+        except BertsmithError as error:
+            return {"error": str(error)}
+        return {"error": ""}
+
+    rows = ray.data.from_items([{"number": number} for number in range(len(jobs))], override_num_blocks=len(jobs))
+    for number, row in enumerate(rows.map(carry_out).iter_rows(), 1):
+        if row["error"]:
+            raise BertsmithError(row["error"])
+        yield number

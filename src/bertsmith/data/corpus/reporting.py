@@ -1,0 +1,88 @@
+"""What a build did, for machines and for people. In: what its parts told. Out: report.json's content and report.md."""
+
+from typing import Any
+
+from bertsmith.data.corpus.dropping import OF_PARAGRAPHS, REASONS
+
+_MEGABYTE = 1_000_000
+
+
+def notes_on(report: dict[str, Any]) -> list[str]:
+    """What a person should look at."""
+    notes = []
+    read, dropped, kept = report["read"], report["dropped"], report["kept"]
+    poor = dropped.get("poor fit", {"count": 0})["count"]
+    if poor > 0.2 * read["documents"]:
+        notes.append(
+            f"{poor / read['documents']:.0%} of the documents have many tokens to a character: the tokenizer does not "
+            "fit this text. Train one on it (bertsmith tokenizer train), or raise --tokens-per-character."
+        )
+    if report["settings"]["held_out"] and not kept["held-out"]["documents"]:
+        notes.append("No document fell into the held-out part: there are too few for its share.")
+    if read["cut"]:
+        notes.append(f"{read['cut']:,} times a document longer than 4 MiB was cut and goes on as another.")
+    for file in report["exclude"]:
+        if file["too_short"] > 0.5 * file["strings"]:
+            notes.append(
+                f"{file['file']}: {file['too_short']:,} of {file['strings']:,} strings have fewer than "
+                f"{report['settings']['gram']} words and cannot be looked for."
+            )
+    return notes
+
+
+def write_page(report: dict[str, Any]) -> str:
+    """Markdown."""
+    read, kept, speed, disk = report["read"], report["kept"], report["speed"], report["disk"]
+    megabytes = read["bytes"] / _MEGABYTE
+    lines = [
+        "# The corpus",
+        "",
+        f"{len(report['sources']):,} files, {read['documents']:,} documents, {megabytes:,.1f} MB of text became "
+        f"{kept['train']['tokens']:,} tokens to train on and {kept['held-out']['tokens']:,} held out.",
+        "",
+        "| | documents | sentences | tokens |",
+        "|---|---:|---:|---:|",
+        *(
+            f"| {split} | {counts['documents']:,} | {counts['sentences']:,} | {counts['tokens']:,} |"
+            for split, counts in kept.items()
+        ),
+        "",
+        f"{speed['megabytes_per_second']:.1f} MB/s in {speed['seconds']:.1f} s with {speed['processes']} processes, "
+        f"{speed['megabytes_per_cpu_second']:.1f} MB a CPU second; on the disk {disk['final'] / _MEGABYTE:,.1f} MB, "
+        f"at most {disk['most_to_text']:.2f} times the text while it was built.",
+        "",
+        "## What was dropped",
+        "",
+        *_dropped_table(report),
+    ]
+    if report["exclude"]:
+        lines += ["", "## Kept out", "", "| file | strings | too short to look for | paragraphs dropped |"]
+        lines += ["|---|---:|---:|---:|"]
+        lines += [
+            f"| {file['file']} | {file['strings']:,} | {file['too_short']:,} | {file['paragraphs']:,} |"
+            for file in report["exclude"]
+        ]
+    if report["notes"]:
+        lines += ["", "## To look at", "", *(f"- {note}" for note in report["notes"])]
+    return "\n".join(lines) + "\n"
+
+
+def _dropped_table(report: dict[str, Any]) -> list[str]:
+    dropped = report["dropped"]
+    if not dropped:
+        return ["Nothing."]
+    lines = ["| reason | what | count | of the characters |", "|---|---|---:|---:|"]
+    for reason, told in dropped.items():
+        what = "paragraphs" if reason in OF_PARAGRAPHS else "documents"
+        share = told["characters"] / max(report["read"]["characters"], 1)
+        lines.append(f"| {reason} | {REASONS[reason]} | {told['count']:,} {what} | {share:.2%} |")
+    for reason, told in dropped.items():
+        if told["excerpts"]:
+            lines += ["", f"### {reason}, for example", "", *(f"- {_quote(text)}" for text in told["excerpts"])]
+    return lines
+
+
+def _quote(text: str) -> str:
+    """Text as it is, not as markup."""
+    ticks = "``" if "`" in text else "`"
+    return f"{ticks} {text} {ticks}" if text.strip() else "(blank)"

@@ -1,0 +1,273 @@
+"""Adapters: what one task adds to a base model, a few MB in the layout that `peft` reads.
+
+In: a base and a folder with adapter_model.safetensors. Out: a `Checkpoint` with that adapter's head, whose encoder is
+the base's own memory; so any number of them may be resident on one base. A folder without adapter_config.json holds a
+head alone, one of several on a shared encoder.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bertsmith.errors import BertsmithError
+from bertsmith.layers.config import HeadShape
+from bertsmith.layers.linear import Linear
+from bertsmith.models.checkpoint import Checkpoint, load_checkpoint
+from bertsmith.models.family import FamilyHead
+from bertsmith.models.files import TASK_FILE, read_json, read_noted, write_json, write_tensors
+from bertsmith.models.fitting import name_labels
+from bertsmith.models.hub import find_default, locate, name_of
+from bertsmith.models.lora import check_usual, fill_lora, give_lora, lay_lora, name_targets
+from bertsmith.models.names import names_of
+from bertsmith.models.network import Network
+from bertsmith.models.sentence import read_sentence
+
+ADAPTER, ADAPTER_CONFIG, MEMBERS = "adapter_model.safetensors", "adapter_config.json", "adapters"
+PREFIX = "base_model.model."
+TASK_TYPES = {"classify": "SEQ_CLS", "tag": "TOKEN_CLS", "span": "QUESTION_ANS"}
+
+
+def is_adapter(folder: Path) -> bool:
+    return (folder / ADAPTER).exists() or (folder / ADAPTER_CONFIG).exists()
+
+
+def open_checkpoint(folder: Path, dtype: torch.dtype = torch.float32) -> Checkpoint:
+    """A model folder, a sentence-transformers one or an adapter, as one network."""
+    if is_adapter(folder):
+        return read_adapter(folder, open_checkpoint(find_base(folder), dtype))
+    return load_checkpoint(find_encoder(folder), dtype)
+
+
+def find_base(folder: Path) -> Path:
+    """The folder of the base model that an adapter was made for."""
+    if not (folder / ADAPTER_CONFIG).exists():
+        return folder.parent.parent  # one of several heads beside their encoder
+    named = read_json(folder / ADAPTER_CONFIG).get("base_model_name_or_path")
+    if not isinstance(named, str) or not named:
+        raise BertsmithError(f"{folder / ADAPTER_CONFIG} does not name its base model; load that, and use the adapter.")
+    try:
+        found = locate(named)
+    except BertsmithError:
+        try:
+            default = locate(find_default())
+        except BertsmithError:
+            default = None
+        if default is None or name_of(default) != named:
+            raise BertsmithError(
+                f"{folder} is an adapter for {named}, which is not here; load that base model and use the adapter on "
+                "it, or put the base's folder into base_model_name_or_path of adapter_config.json."
+            ) from None
+        found = default
+    if is_adapter(found):
+        raise BertsmithError(f"{folder} names {found} as its base, which is an adapter itself.")
+    return found
+
+
+def find_encoder(folder: Path) -> Path:
+    """Where a model's encoder and its tokenizer lie."""
+    return read_sentence(find_base(folder) if is_adapter(folder) else folder).encoder
+
+
+def share_network(base: Network, shapes: Mapping[str, HeadShape]) -> Network:
+    """A network with other heads on the very tensors of an encoder."""
+    with torch.device("meta"):
+        network = Network(base.config, dict(shapes))
+    for name, module in base.named_modules():
+        if name.startswith(("heads", "mix")) or ".low" in name:
+            continue
+        own = network.get_submodule(name)
+        own._parameters.update(module._parameters)
+        own._buffers.update(module._buffers)
+        if isinstance(module, Linear):
+            assert isinstance(own, Linear)
+            own.packed = module.packed
+    network.packed = base.packed
+    return network.eval()
+
+
+def read_adapter(folder: Path, base: Checkpoint) -> Checkpoint:
+    """The base with this adapter and its head; the encoder's memory is shared."""
+    tensors, notes = _read(folder)
+    settings = read_json(folder / ADAPTER_CONFIG) if (folder / ADAPTER_CONFIG).exists() else {}
+    _check_base(folder, base, notes)
+    heads = _find_head(folder, base, tensors, notes, settings)
+    shapes = {name: head.shape(base.config, _outputs(head, tensors)) for name, head in heads.items()}
+    network = share_network(base.network, shapes)
+    checkpoint = Checkpoint(base.family, base.config, heads, network, _settings(folder, base, heads, shapes))
+    _fill_heads(checkpoint, tensors, base, folder)
+    if settings:
+        check_usual(settings, folder / ADAPTER_CONFIG)
+        lay_lora(checkpoint, tensors, _scale(settings, folder))
+    _refuse_surplus(checkpoint, tensors, folder)
+    weight = base.network.embed.tokens.weight
+    network.to(weight.device).requires_grad_(False)
+    network.heads.to(weight.dtype)
+    return checkpoint
+
+
+def take_adapter(checkpoint: Checkpoint, folder: Path) -> None:
+    """Go on with the numbers of an adapter that this very run wrote."""
+    tensors, _ = _read(folder)
+    fill_lora(checkpoint, tensors)
+    _fill_heads(checkpoint, tensors, checkpoint, folder)
+    checkpoint.network.heads.requires_grad_(True)
+
+
+def write_adapter(checkpoint: Checkpoint, folder: Path, base: Path) -> None:
+    """adapter_model.safetensors and adapter_config.json, as `peft` has them."""
+    name = next(iter(checkpoint.heads), None)
+    write_member(checkpoint, name, folder, give_lora(checkpoint))
+    low: Any = next(m.low for m in checkpoint.network.modules() if isinstance(m, Linear) and m.low is not None)
+    head = checkpoint.heads[name] if name else None
+    theirs = [their for ours, their in head.names.items() if ours in ("dense", "norm", "out")] if head else []
+    # A part of the bare model by its own name; of the head proper the whole, as `peft` saves that anyway.
+    saved = {their.removeprefix("{}.") if "{}." in their else their.split(".")[0] for their in theirs}
+    known = name_of(base)
+    is_named = "/" in known and known != str(base)
+    write_json(folder / ADAPTER_CONFIG, {
+        "peft_type": "LORA",
+        "task_type": TASK_TYPES.get(name or ""),
+        "base_model_name_or_path": known if is_named else str(base.resolve()),
+        "r": low.rank,
+        "lora_alpha": low.scale * low.rank,
+        "lora_dropout": 0.0,
+        "bias": "none",
+        "fan_in_fan_out": False,
+        "inference_mode": True,
+        "target_modules": name_targets(checkpoint),
+        "modules_to_save": sorted(saved) or None,
+    })  # fmt: skip
+
+
+def write_member(
+    checkpoint: Checkpoint, head: str | None, folder: Path, more: Mapping[str, Tensor] | None = None
+) -> None:
+    """One head of a checkpoint, under the family's names, and what else an adapter has."""
+    tensors = dict(more or {})
+    notes = {"base": fingerprint(checkpoint.network)}
+    if head is not None:
+        known = checkpoint.family.heads(checkpoint.settings)
+        notes["head"] = next(name for name, family_head in known.items() if family_head == checkpoint.heads[head])
+        for ours, theirs in _head_names(checkpoint, head).items():
+            tensors[theirs] = checkpoint.network.tensor(ours).detach().cpu().contiguous()
+    folder.mkdir(parents=True, exist_ok=True)
+    write_tensors(folder / ADAPTER, {PREFIX + name: tensor for name, tensor in tensors.items()}, notes)
+
+
+def read_members(folder: Path, base: Checkpoint) -> dict[str, Checkpoint]:
+    """The adapters that lie in a model's own folder, by their names."""
+    places = sorted(place for place in (folder / MEMBERS).glob("*") if is_adapter(place))
+    return {place.name: read_adapter(place, base) for place in places}
+
+
+def fingerprint(network: Network) -> str:
+    """The same for the same encoder in float32 and in bfloat16: its norms and biases, and some of its word table."""
+    digest = hashlib.sha256(repr(network.config.width).encode())
+    for name, parameter in sorted(network.named_parameters()):
+        if name.startswith(("heads.", "mix.")) or ".low." in name or parameter.ndim > 1:
+            continue
+        digest.update(name.encode() + _bits(parameter))
+    digest.update(_bits(network.embed.tokens.weight[::61, ::7]))
+    return digest.hexdigest()[:32]
+
+
+def _bits(tensor: Tensor) -> bytes:
+    return tensor.detach().to(torch.bfloat16).cpu().contiguous().view(torch.int16).numpy().tobytes()
+
+
+def _read(folder: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    if not (folder / ADAPTER).is_file():
+        raise BertsmithError(f"{folder} has no {ADAPTER}; give the folder of a saved adapter.")
+    tensors, notes = read_noted(folder / ADAPTER)
+    found = {name.removeprefix(PREFIX).replace(".modules_to_save.", "."): tensor for name, tensor in tensors.items()}
+    return found, notes
+
+
+def _check_base(folder: Path, base: Checkpoint, notes: Mapping[str, str]) -> None:
+    is_half = base.network.embed.tokens.weight.dtype == torch.float16  # rounded twice, it cannot be compared
+    if "base" in notes and not is_half and notes["base"] != fingerprint(base.network):
+        raise BertsmithError(
+            f"{folder} is an adapter for another base model: the encoder given here has other weights than the one "
+            "it was trained on."
+        )
+
+
+def _find_head(
+    folder: Path, base: Checkpoint, tensors: Mapping[str, Tensor], notes: Mapping[str, str], settings: Mapping[str, Any]
+) -> dict[str, FamilyHead]:
+    """The head that the adapter brings: by its own note, or by the kind of task that `peft` names."""
+    known = base.family.heads(base.settings)
+    kinds = {kind: head for head, kind in TASK_TYPES.items()}
+    name = notes.get("head") or kinds.get(str(settings.get("task_type")))
+    if name is None:
+        if any(".lora_" not in tensor for tensor in tensors):
+            raise BertsmithError(f"{folder / ADAPTER_CONFIG} does not say what its head is for (task_type).")
+        return {}
+    if name not in known:
+        raise BertsmithError(f"{folder} has a head for {name}, which the family {base.family.name} does not have.")
+    return {name: known[name]}
+
+
+def _outputs(head: FamilyHead, tensors: Mapping[str, Tensor]) -> int:
+    out = tensors.get(f"{head.names.get('out')}.weight")
+    return 0 if out is None else len(out)
+
+
+def _head_names(checkpoint: Checkpoint, head: str) -> dict[str, str]:
+    """Our parameters of a head -> their tensors."""
+    own = [name for name in checkpoint.network.names if name.startswith(f"heads.{head}.")]
+    names = names_of(checkpoint.family, {head: checkpoint.heads[head]}, own)
+    return {ours: theirs[0] for ours, theirs in names.items()}
+
+
+def _fill_heads(checkpoint: Checkpoint, tensors: Mapping[str, Tensor], base: Checkpoint, folder: Path) -> None:
+    """A part that the adapter did not train (BERT's pooler, in `peft`) is the base's."""
+    names = [(ours, theirs) for head in base.heads for ours, theirs in _head_names(base, head).items()]
+    others = {theirs: base.network.tensor(ours) for ours, theirs in names}
+    for head in checkpoint.heads:
+        for ours, theirs in _head_names(checkpoint, head).items():
+            tensor = tensors.get(theirs, others.get(theirs))
+            module, _, leaf = ours.rpartition(".")
+            owner = checkpoint.network.get_submodule(module)
+            if tensor is None or tensor.shape != getattr(owner, leaf).shape:
+                has = "is missing" if tensor is None else f"has the shape {list(tensor.shape)}"
+                raise BertsmithError(
+                    f"{folder / ADAPTER}: the tensor {theirs} {has}, but the base asks for "
+                    f"{list(getattr(owner, leaf).shape)}; it belongs to another base model."
+                )
+            device = base.network.embed.tokens.weight.device
+            owner._parameters[leaf] = torch.nn.Parameter(tensor.detach().to(device, copy=True))
+
+
+def _settings(
+    folder: Path, base: Checkpoint, heads: Mapping[str, FamilyHead], shapes: Mapping[str, HeadShape]
+) -> dict[str, Any]:
+    """The base's config.json with the labels of the adapter's task."""
+    path = folder / TASK_FILE
+    trained: dict[str, Any] = read_json(path).get("settings") or {} if path.exists() else {}
+    outputs = next((shapes[name].outputs for name in heads), 0)
+    labels = trained.get("labels") if isinstance(trained.get("labels"), list) else None
+    if labels is None or len(labels) != outputs:
+        labels = base.labels if len(base.labels) == outputs else [f"LABEL_{number}" for number in range(outputs)]
+    return name_labels(base.settings, [str(label) for label in labels])
+
+
+def _scale(settings: Mapping[str, Any], folder: Path) -> float:
+    rank, alpha = settings.get("r"), settings.get("lora_alpha")
+    if not isinstance(rank, int) or not isinstance(alpha, int | float) or rank < 1:
+        raise BertsmithError(f"{folder / ADAPTER_CONFIG} must give r and lora_alpha as numbers.")
+    return float(alpha) / (rank**0.5 if settings.get("use_rslora") else rank)
+
+
+def _refuse_surplus(checkpoint: Checkpoint, tensors: Mapping[str, Tensor], folder: Path) -> None:
+    """A number of the adapter that changed nothing would be a wrong answer in silence."""
+    used = set(give_lora(checkpoint)).union(*(_head_names(checkpoint, head).values() for head in checkpoint.heads))
+    unused = sorted(set(tensors) - used)
+    if unused:
+        raise BertsmithError(
+            f"{folder / ADAPTER} holds {unused[0]}, for which the base has no place; it belongs to another base model."
+        )

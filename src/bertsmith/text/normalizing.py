@@ -1,0 +1,61 @@
+"""Raw text is cleaned. In: the text of a document. Out: the same in one Unicode form, with plain white space.
+
+What is dropped carries no meaning for a reader: control characters, byte-order marks, soft hyphens, marks of direction
+and of zero width; the joiners of Indic scripts and Persian stay. Cleaning a clean text changes nothing.
+"""
+
+import re
+import unicodedata
+
+_LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_DROPPED = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff]"
+)
+_SUSPECT = {  # one look for all of these
+    True: re.compile("[\x00-\x08\x0b-\x1f\x7f]"),
+    False: re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff]"),
+}
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_ODD_SPACE = re.compile("[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]")
+_SPACES = re.compile(r"[^\S\n]+")
+_AROUND_LINE_ENDS = re.compile(r" ?\n ?")
+_BLANK_LINES = re.compile(r"\n{3,}")
+# A file is hard-wrapped where its lines end about here, in the middle of a sentence.
+_NARROWEST, _WIDEST = 45, 100
+
+
+def normalize_text(text: str) -> str:
+    """One form for what looks the same: NFC, a line feed a line, one space, no control characters."""
+    if _SUSPECT[text.isascii()].search(text):
+        text = _SURROGATES.sub("\ufffd", text)
+        text = _LINE_ENDS.sub("\n", text)
+        text = _DROPPED.sub("", text)
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
+    if "\t" in text or "  " in text or (not text.isascii() and _ODD_SPACE.search(text)):
+        text = _SPACES.sub(" ", text)
+    if " \n" in text or "\n " in text:
+        text = _AROUND_LINE_ENDS.sub("\n", text)
+    if "\n\n\n" in text:
+        text = _BLANK_LINES.sub("\n\n", text)
+    return text.strip(" \n")
+
+
+def cut_paragraphs(text: str) -> list[str]:
+    """The paragraphs of a clean text: its lines, or where blank lines part it and lines are wrapped, what is between."""
+    if "\n" not in text:
+        return [text] if text else []
+    if "\n\n" not in text:
+        return text.split("\n")
+    paragraphs = []
+    for block in text.split("\n\n"):
+        lines = block.split("\n")
+        paragraphs += [" ".join(lines)] if _is_wrapped(lines) else lines
+    return paragraphs
+
+
+def _is_wrapped(lines: list[str]) -> bool:
+    if len(lines) < 2:
+        return False
+    widths = [len(line) for line in lines[:-1]]
+    return min(widths) >= _NARROWEST and max(widths) <= _WIDEST and len(lines[-1]) <= _WIDEST

@@ -1,0 +1,247 @@
+"""Raw text as people have it. In: files, folders and globs. Out: sources, parts of them, and their documents.
+
+Text and Markdown, JSON Lines, JSON and Parquet, each also packed (.gz, .xz, .zst). A part is a range of one source that
+begins and ends between two documents, so that several processes can share a large file and read what one would.
+"""
+
+import glob
+import mmap
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from bertsmith.errors import BertsmithError
+from bertsmith.text.records import count_row_groups, line_text, read_json_values, read_parquet_texts, record_text
+from bertsmith.text.streams import PACKINGS, decode, open_stream, read_blocks
+
+Unit = Literal["blank-line", "line", "file"]
+UNITS = ("blank-line", "line", "file")
+KINDS = {
+    ".txt": "text", ".text": "text", ".md": "markdown", ".markdown": "markdown", ".jsonl": "records",
+    ".ndjson": "records", ".json": "json", ".parquet": "parquet", ".pq": "parquet",
+}  # fmt: skip
+LONGEST = 4 << 20  # bytes of one document; what is longer comes in several, so that memory stays bounded
+RECORD = 256 << 20  # bytes of one line of JSON Lines, which must be whole before it can be read
+PART = 16 << 20
+_BLANK = re.compile(rb"\n[ \t\r\f\v]*\n")
+_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Source:
+    path: Path
+    kind: str  # one of KINDS' values
+    packing: str = ""  # "gz", "xz", "zst"
+
+    @property
+    def size(self) -> int:
+        """Bytes on the disk."""
+        return self.path.stat().st_size
+
+
+@dataclass(frozen=True)
+class Part:
+    """From `start` to `end` (None: to the end): bytes, or row groups of Parquet."""
+
+    source: Source
+    start: int = 0
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    text: str
+    where: str  # the file and the byte (or record) it begins at
+    size: int = 0  # bytes of its text in the source
+    is_cut: bool = False  # it was longer than LONGEST and goes on in the next one
+
+
+def list_sources(given: str | Path | Sequence[str | Path]) -> list[Source]:
+    """The files that `given` names, each once; a folder stands for all texts in it, in the order of their paths."""
+    found: dict[Path, Source] = {}
+    for one in [given] if isinstance(given, str | Path) else given:
+        for source in _expand(Path(one).expanduser()):
+            found.setdefault(source.path.resolve(), source)
+    if not found:
+        raise BertsmithError("no source was given; name files, folders or globs with text.")
+    return list(found.values())
+
+
+def read_documents(
+    sources: Iterable[Source], *, unit: Unit | None = None, field: str = "text", longest: int = LONGEST
+) -> Iterator[Document]:
+    """The documents of all sources in order, one at a time.
+
+    `unit` says what a document is in text: what stands between blank lines (else for .txt), a line, or the whole file
+    (else for Markdown). In JSON and Parquet it is a record's `field`.
+    """
+    for source in sources:
+        yield from read_part(Part(source), unit=unit, field=field, longest=longest)
+
+
+def cut_parts(sources: Iterable[Source], *, unit: Unit | None = None, size: int = PART) -> list[Part]:
+    """Parts of about `size` bytes; which they are depends on the files alone. A packed file is one part."""
+    parts: list[Part] = []
+    for source in sources:
+        if source.kind == "parquet" and not source.packing:
+            groups = count_row_groups(source.path)
+            step = max(1, groups * size // max(source.size, 1))
+            parts += [Part(source, at, min(at + step, groups)) for at in range(0, groups, step)]
+        elif source.packing or source.kind == "json" or _unit(source, unit) == "file" or source.size <= size:
+            parts.append(Part(source))
+        else:
+            parts += _cut_file(source, _BLANK if _unit(source, unit) == "blank-line" else re.compile(rb"\n"), size)
+    return parts
+
+
+def read_part(
+    part: Part, *, unit: Unit | None = None, field: str = "text", longest: int = LONGEST
+) -> Iterator[Document]:
+    """The documents of one part, the same that `read_documents` gives for it."""
+    source = part.source
+    if source.kind == "parquet":
+        for number, text in read_parquet_texts(source.path, source.packing, field, part.start, part.end):
+            yield from _cut_long(text, f"{source.path}, row {number:,}", longest)
+    elif source.kind == "json":
+        with open_stream(source.path, source.packing) as stream:
+            blocks = read_blocks(stream, source.path, 0, None)
+            for number, value in read_json_values(blocks, source.path, source.packing):
+                where = f"{source.path}, record {number:,}"
+                yield from _cut_long(record_text(value, field, where), where, longest)
+    elif source.kind == "records":
+        for raw, start, is_cut in _cut_stream(part, "line", RECORD):
+            where = f"{source.path}, byte {start + 1:,}"
+            if is_cut:
+                raise BertsmithError(f"{where}: a line of more than {RECORD >> 20} MiB; put records on lines.")
+            text = decode(raw, source.path, source.packing, start)
+            yield from _cut_long(line_text(text, field, where), where, longest)
+    else:
+        for raw, start, is_cut in _cut_stream(part, _unit(source, unit), longest):
+            text = decode(raw, source.path, source.packing, start)
+            yield Document(text, f"{source.path}, byte {start + 1:,}", len(raw), is_cut)
+
+
+def _expand(given: Path) -> Iterator[Source]:
+    if given.is_dir():
+        files = sorted(_walk(given), key=lambda path: path.as_posix())
+        sources = [_describe(path) for path in files if _kind(path) is not None]
+        if not sources:
+            raise BertsmithError(f"{given} holds no text; files that end in {_endings()} are looked for.")
+        yield from sources
+    elif given.exists():
+        if not given.is_file():
+            raise BertsmithError(f"{given} is neither a file nor a folder.")
+        yield _describe(given)
+    elif glob.has_magic(str(given)):
+        matched = sorted(Path(path) for path in glob.glob(str(given), recursive=True))
+        if not matched:
+            raise BertsmithError(f"nothing matches {given}; name files, folders or globs with text.")
+        for path in matched:
+            yield from _expand(path) if path.is_dir() else [_describe(path)]
+    else:
+        raise BertsmithError(f"{given} is not there; name files, folders or globs with text.")
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        yield from (Path(place, name) for name in names if not name.startswith("."))
+
+
+def _kind(path: Path) -> str | None:
+    """None: its name says nothing."""
+    bare = path.with_suffix("") if path.suffix.lower() in PACKINGS else path
+    return KINDS.get(bare.suffix.lower())
+
+
+def _describe(path: Path) -> Source:
+    # A file that a person names is text unless its name says more; in a folder only known names are taken.
+    return Source(path, _kind(path) or "text", PACKINGS.get(path.suffix.lower(), ""))
+
+
+def _endings() -> str:
+    return ", ".join(KINDS) + f" (and packed: {', '.join(PACKINGS)})"
+
+
+def _unit(source: Source, asked: Unit | None) -> Unit:
+    if asked is not None and asked not in UNITS:
+        raise BertsmithError(f"unit {asked!r} is not known; use one of {', '.join(UNITS)}.")
+    if source.kind == "records":
+        return "line"
+    return asked or ("file" if source.kind == "markdown" else "blank-line")
+
+
+def _cut_file(source: Source, bound: re.Pattern[bytes], size: int) -> list[Part]:
+    """At the first bound behind each multiple of `size`."""
+    cuts, total = [0], source.size
+    with open(source.path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+        wanted = size
+        while wanted < total:
+            found = bound.search(whole, wanted)
+            if found is None or found.end() >= total:
+                break
+            cuts.append(found.end())
+            wanted = max(wanted + size, -(-found.end() // size) * size)
+    return [Part(source, start, end) for start, end in zip(cuts, [*cuts[1:], total], strict=True)]
+
+
+def _cut_stream(part: Part, unit: Unit, longest: int) -> Iterator[tuple[bytes, int, bool]]:
+    """The documents as bytes, each with its place and whether it was cut for its length; blank ones left out."""
+    source = part.source
+    bound = {"blank-line": _BLANK, "line": re.compile(rb"\n"), "file": None}[unit]
+    with open_stream(source.path, source.packing) as stream:
+        stream.seek(part.start) if part.start else None
+        rest, place, seen = b"", part.start, 0
+        for block in read_blocks(stream, source.path, part.start, part.end):
+            if place == 0 and not rest and block.startswith(_MARK):
+                block, place = block[len(_MARK) :], len(_MARK)
+            rest += block
+            done = 0
+            if bound is not None:
+                for found in bound.finditer(rest, seen):
+                    yield from _pieces(rest[done : found.start()], place + done, longest)
+                    done = found.end()
+            rest, place = rest[done:], place + done
+            while len(rest) > longest:
+                at = _cut_place(rest, longest)
+                if rest[:at].strip():
+                    yield rest[:at].strip(), place, True
+                rest, place = rest[at:], place + at
+            # A bound may begin in this block and end in the next: look again from the last line end on.
+            seen = max(rest.rfind(b"\n", 0, len(rest.rstrip()) + 1), 0) if unit == "blank-line" else len(rest)
+        yield from _pieces(rest, place, longest)
+
+
+def _pieces(raw: bytes, place: int, longest: int) -> Iterator[tuple[bytes, int, bool]]:
+    while len(raw) > longest:
+        at = _cut_place(raw, longest)
+        if raw[:at].strip():
+            yield raw[:at].strip(), place, True
+        raw, place = raw[at:], place + at
+    if text := raw.strip():
+        yield text, place + raw.find(text[:1]), False
+
+
+def _cut_place(raw: bytes, longest: int) -> int:
+    """Where to cut what is too long: behind a line, else behind a space, else between two characters."""
+    for mark in (b"\n", b" "):
+        at = raw.rfind(mark, longest // 2, longest)
+        if at >= 0:
+            return at + 1
+    at = longest
+    while at > longest - 4 and raw[at] & 0xC0 == 0x80:
+        at -= 1
+    return at
+
+
+def _cut_long(text: str, where: str, longest: int) -> Iterator[Document]:
+    raw = text.encode("utf-8", "replace") if len(text) * 4 > longest else b""
+    if len(raw) <= longest:
+        if text.strip():
+            yield Document(text, where, len(raw) or len(text.encode("utf-8", "replace")))
+        return
+    for piece, _, is_cut in _pieces(raw, 0, longest):
+        yield replace(Document(piece.decode("utf-8"), where, len(piece)), is_cut=is_cut)

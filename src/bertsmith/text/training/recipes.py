@@ -1,0 +1,83 @@
+"""What the three kinds of tokenizer do before words are cut to pieces: cleaning, splitting, special tokens.
+
+In: a kind and whether case is kept. Out: a `Recipe`, whose parts both count words and build the trained engine, so that
+a word of training is a word of use.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from tokenizers import Regex, normalizers, pre_tokenizers
+
+from bertsmith.errors import BertsmithError
+
+Kind = Literal["wordpiece", "bpe", "unigram"]
+KINDS: tuple[str, ...] = get_args(Kind)
+
+SQUARE = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+ANGLE = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
+
+# No kind's words cross from a character that is no space to one of these, so text may be cut in front of them. Other
+# spaces are left to the engine: it removes some that Python would cut at.
+_WORDS = re.compile(r"[^ \n\t\r]+")
+_SPACED_WORDS = re.compile(r"[ \n\t\r]*[^ \n\t\r]+|[ \n\t\r]+")
+
+# As SentencePiece has it: a piece holds one of letters, digits, other signs; Chinese and Japanese stand apart.
+_EAST = r"\p{Han}\p{Hiragana}\p{Katakana}ー"
+_RUNS = rf"▁?[{_EAST}]+|▁?[[\p{{L}}\p{{M}}]&&[^{_EAST}]]+|▁?\p{{N}}+|▁?[^\p{{L}}\p{{M}}\p{{N}}▁]+"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One kind of tokenizer; `longest` is the most characters of a word that takes part."""
+
+    kind: str
+    cased: bool
+    longest: int = 100
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise BertsmithError(f"There is no tokenizer of the kind {self.kind!r}; choose {', '.join(KINDS)}.")
+        if self.longest < 1:
+            raise BertsmithError(f"A word cannot have at most {self.longest} characters; give a limit above zero.")
+
+    @property
+    def specials(self) -> dict[str, str]:
+        """The special tokens by role, in the order of their ids."""
+        return SQUARE if self.kind == "wordpiece" else ANGLE
+
+    @property
+    def chunks(self) -> re.Pattern[str]:
+        """Finds the parts of a text that the engine may be asked about one by one, with the same words as from all."""
+        return _SPACED_WORDS if self.kind == "bpe" else _WORDS
+
+    def normalizer(self) -> Any:
+        """How the engine cleans a text; None where it takes it as it is."""
+        if self.kind == "wordpiece":
+            return normalizers.BertNormalizer(
+                clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=not self.cased
+            )
+        if self.kind == "bpe":
+            return None if self.cased else normalizers.Lowercase()
+        if self.cased:
+            return normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC()])
+        accents = [normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()]
+        return normalizers.Sequence([normalizers.Nmt(), *accents, normalizers.NFKC()])
+
+    def splitter(self) -> Any:
+        """How the engine cuts a cleaned text into words."""
+        if self.kind == "wordpiece":
+            return pre_tokenizers.BertPreTokenizer()
+        if self.kind == "bpe":
+            return pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
+        spaces = [
+            pre_tokenizers.WhitespaceSplit(),
+            pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=True),
+        ]
+        return pre_tokenizers.Sequence([*spaces, pre_tokenizers.Split(Regex(_RUNS), "isolated")])
+
+
+def choose_recipe(kind: str, cased: bool | None, longest: int) -> Recipe:
+    """Unsaid, WordPiece forgets case as the most used BERT does; the other two keep it as RoBERTa and XLM-R do."""
+    return Recipe(kind, kind != "wordpiece" if cased is None else cased, longest)

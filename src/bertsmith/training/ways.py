@@ -1,0 +1,94 @@
+"""How a fine-tuning uses an encoder: all of it learns, or an adapter beside it does, or a head on its frozen features.
+
+A `Way` opens a model to train from, writes what a run keeps, and opens that again.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertsmith.errors import BertsmithError
+from bertsmith.layers.mixing import FeatureShape
+from bertsmith.models.adapters import is_adapter, open_checkpoint, read_adapter, take_adapter, write_adapter
+from bertsmith.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from bertsmith.models.featured import ENCODER
+from bertsmith.models.fitting import fit_head, keeps_head
+from bertsmith.models.lora import LoraShape, put_lora
+from bertsmith.tasks.trained import TrainedTask
+from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.training.settings import Training
+
+
+@dataclass(frozen=True)
+class Way:
+    """All of the network learns."""
+
+    source: Path  # the base model's folder
+    task: TrainedTask[Any, Any]
+    training: Training
+
+    def start(self, last: Path | None) -> tuple[Checkpoint, str]:
+        """The network to train, from the base or from a checkpoint of this run, and where its head is from."""
+        return self._fit(open_checkpoint(self.source) if last is None else load_checkpoint(last), last is None)
+
+    def open(self, folder: Path) -> Checkpoint:
+        """What was written, to predict with."""
+        return load_checkpoint(folder)
+
+    def write(self, checkpoint: Checkpoint, tokenizer: Tokenizer, folder: Path) -> None:
+        save_checkpoint(checkpoint, folder)
+        tokenizer.save(folder)
+
+    def _fit(
+        self, checkpoint: Checkpoint, is_fresh: bool, features: FeatureShape | None = None
+    ) -> tuple[Checkpoint, str]:
+        task, training = self.task, self.training
+        fitted, where = fit_head(
+            checkpoint, task.head, task.labels, seed=training.seed, dropout=training.dropout, problem=task.problem,
+            features=features,
+        )  # fmt: skip
+        if is_fresh and keeps_head(checkpoint, task.head, task.labels, features):
+            task.unfold(fitted.network)
+        return fitted, where
+
+
+class AdapterWay(Way):
+    """The base stays as it is; thin matrices beside its own learn, and the head."""
+
+    def start(self, last: Path | None) -> tuple[Checkpoint, str]:
+        if is_adapter(self.source):
+            raise BertsmithError(f"{self.source} is an adapter itself; give its base model, or save it whole first.")
+        if self.task.head is None:
+            raise BertsmithError(f"an adapter cannot be trained for {self.task.name}; leave lora out.")
+        fitted, where = self._fit(open_checkpoint(self.source), True)
+        shape = LoraShape(self.training.lora, self.training.lora_alpha, self.training.lora_targets)
+        put_lora(fitted, shape, self.training.seed)
+        if last is not None:
+            take_adapter(fitted, last)
+        count = sum(p.numel() for p in fitted.network.parameters() if p.requires_grad)
+        return fitted, f"{where.removesuffix('.')}; {count:,} numbers of an adapter and the head learn."
+
+    def open(self, folder: Path) -> Checkpoint:
+        return read_adapter(folder, open_checkpoint(self.source))
+
+    def write(self, checkpoint: Checkpoint, tokenizer: Tokenizer, folder: Path) -> None:
+        """Without a tokenizer, which the base has."""
+        write_adapter(checkpoint, folder, self.source)
+
+
+class FeatureWay(Way):
+    """The encoder stays as it is; a head learns on what its layers say, with what stands between the two."""
+
+    def start(self, last: Path | None) -> tuple[Checkpoint, str]:
+        shape = FeatureShape(self.training.features, self.training.recurrent)
+        checkpoint = open_checkpoint(self.source) if last is None else load_checkpoint(last)
+        fitted, where = self._fit(checkpoint, last is None, None if shape.is_plain else shape)
+        for name, parameter in fitted.network.named_parameters():
+            parameter.requires_grad_(not name.startswith(ENCODER))
+        count = sum(p.numel() for p in fitted.network.parameters() if p.requires_grad)
+        return fitted, f"{where.removesuffix('.')}; its {count:,} numbers learn, the encoder does not."
+
+
+def choose_way(source: Path, task: TrainedTask[Any, Any], training: Training) -> Way:
+    kind = FeatureWay if training.features != "none" else AdapterWay if training.lora else Way
+    return kind(source, task, training)
