@@ -47,6 +47,7 @@ TASKS: dict[str, dict[str, Any]] = {
     "embed": {"task": "embed", "train": "glue/STS-B/train.tsv", "dev": "glue/STS-B/dev.tsv"},
     "tag": {"task": "tag", "train": "slots/snips/train", "dev": "slots/snips/dev"},
     "tag, adapter": {"task": "tag", "train": "slots/snips/train", "dev": "slots/snips/dev", "lora": 8},
+    "tag, features": {"task": "tag", "train": "slots/snips/train", "dev": "slots/snips/dev", "features": "mix"},
 }
 
 

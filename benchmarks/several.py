@@ -10,22 +10,15 @@ dataset has one held-out file it is `test`: it chose nothing, as training sets i
 
 import argparse
 import json
-import os
-import shlex
 import statistics
-import subprocess
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Any
 
-from finetune import find_commit
+from runs import finetune, make_parser, side_by_side
 
 ALONE = "alone"
 
@@ -73,7 +66,7 @@ MIXES = {
                 "classify", "glue/MNLI/train.subset10k.tsv", "glue/MNLI/dev_matched.rebuilt.tsv", "accuracy"
             ),
         },
-        {"rate": 1e-4, "epochs": 6},
+        {"rate": 1e-4, "epochs": 6, "length": 256},
         {
             "proportional": {"mixing": "proportional"},
             "temperature 2": {"mixing": "temperature", "temperature": 2.0},
@@ -90,14 +83,13 @@ class Job:
     seed: int
     member: str = ""  # of one that is alone
 
-    def command(self, data: str, out: str, file: str) -> list[str]:
-        """Words of `bertsmith …`; `file` describes the mix."""
+    def words(self, data: str, file: str) -> list[str]:
+        """Those of `bertsmith finetune …`; `file` describes the mix."""
         mix = MIXES[self.mix]
         if self.way != ALONE:
-            return ["finetune", "--members", file, "--out", out, "--seed", str(self.seed)]
-        flags = {**mix.members[self.member].table(data), **mix.settings}
-        return ["finetune", *(word for name, value in flags.items() for word in (f"--{name}", str(value))),
-                "--out", out, "--seed", str(self.seed)]  # fmt: skip
+            return ["--members", file, "--seed", str(self.seed)]
+        flags = {**mix.members[self.member].table(data), **mix.settings, "seed": self.seed}
+        return [word for name, value in flags.items() for word in (f"--{name}", str(value))]
 
     def toml(self, data: str) -> str:
         """The file of the mix."""
@@ -124,48 +116,45 @@ def list_jobs(options: argparse.Namespace) -> Iterator[Job]:
 
 def spell(job: Job) -> str:
     """What a person types; $DATA is the folder with the datasets."""
-    name = "-".join(filter(None, (job.mix, job.member or job.way, str(job.seed)))).replace(",", "").replace(" ", "-")
-    return "bertsmith " + " ".join(job.command("$DATA", f"runs/{name}", job.file))
+    name = f"{job.file.removesuffix('.toml')}{'-' * bool(job.member)}{job.member}-{job.seed}"
+    return " ".join(["bertsmith finetune", *job.words("$DATA", job.file), "--out", f"runs/{name}"])
 
 
-def run(job: Job, options: argparse.Namespace) -> list[dict[str, Any]]:
-    """A row a member that is scored; a run that fails leaves the end of what it said in `error`."""
-    about = {"mix": job.mix, "way": job.way, "seed": job.seed, "command": spell(job)}
-    threads = {"OMP_NUM_THREADS": str(options.threads), "RAYON_NUM_THREADS": str(options.threads)}
-    start = time.perf_counter()
+def run(job: Job, options: argparse.Namespace) -> dict[str, Any]:
+    """One fine-tuning, and the main score of each member that it has."""
+    about: dict[str, Any] = {"mix": job.mix, "way": job.way, "seed": job.seed, "command": spell(job)}
+    about |= {"file": job.toml("$DATA")} if job.way != ALONE else {}
     with tempfile.TemporaryDirectory() as folder:
-        data, out, file = str(options.data.resolve()), f"{folder}/run", Path(folder, job.file)
+        data, file = str(options.data.resolve()), Path(folder, job.file)
         if job.way != ALONE:
             file.write_text(job.toml(data), encoding="utf-8")
-        words = [sys.executable, "-m", "bertsmith", *job.command(data, out, str(file))]
-        words += ["--model", str(options.model)] if options.model else []
-        words += ["--device", options.device, "--threads", str(options.threads), *options.flags]
-        done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, **threads})
-        if done.returncode:
-            return [{**about, "member": job.member, "error": (done.stderr or done.stdout)[-2000:]}]
-        found = json.loads(Path(out, "metrics.json").read_text(encoding="utf-8"))
-    rows = []
+        found = finetune(job.words(data, str(file)), options)
+    if "error" in found:
+        return {**about, **found}
+    scores = {}
     for name, member in MIXES[job.mix].members.items():
         if job.member in ("", name):
             key = member.metric if job.member else f"{name}/{member.metric}"
-            score = {"member": name, "metric": member.metric, **found["metrics"]["test"][key]}
-            rows.append({**about, **score, "train_s": found["speed"]["seconds"], "wall_s": since(start)})
-    return rows
+            scores[name] = {"metric": member.metric, **found["metrics"]["test"][key]}
+    return {**about, "scores": scores, "speed": found["speed"], "wall_s": found["wall_s"]}
 
 
-def since(start: float) -> float:
-    return round(time.perf_counter() - start, 1)
+def tell(one: dict[str, Any]) -> str:
+    scores = ", ".join(
+        f"{name} {s['metric']} {100 * s['value']:.1f} of {s['n']:,}" for name, s in one["scores"].items()
+    )
+    return f"{one['mix']}, {one['way']}, seed {one['seed']}: {scores}; {one['wall_s']:.0f} s"
 
 
-def summarise(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def summarise(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """A line for each member of a mix: mean and spread over the seeds, alone and in each way of mixing."""
     lines = []
-    for name in dict.fromkeys(row["mix"] for row in rows):
+    for name in dict.fromkeys(one["mix"] for one in runs):
         for member in MIXES[name].members:
-            mine = [row for row in rows if row["mix"] == name and row["member"] == member and "value" in row]
+            mine = [one for one in runs if one["mix"] == name and member in one.get("scores", {})]
             line: dict[str, Any] = {"mix": name, "member": member, "metric": MIXES[name].members[member].metric}
             for way in (ALONE, *MIXES[name].ways):
-                values = [row["value"] for row in mine if row["way"] == way]
+                values = [one["scores"][member]["value"] for one in mine if one["way"] == way]
                 if values:
                     spread = statistics.stdev(values) if len(values) > 1 else None
                     line[way] = {"mean": statistics.mean(values), "spread": spread, "seeds": len(values)}
@@ -189,37 +178,10 @@ def show(lines: list[dict[str, Any]]) -> str:
     return "\n".join(told)
 
 
-def write(rows: list[dict[str, Any]], options: argparse.Namespace) -> None:
-    if options.out is None:
-        return
-    import torch
-
-    machine = torch.cuda.get_device_name() if options.device == "cuda" else f"{options.threads} CPU threads"
-    beside = f", {options.jobs} runs side by side" if options.jobs > 1 else ""
-    about = {
-        "about": f"{machine}, torch {torch.__version__}{beside}",
-        "date": str(date.today()),
-        "commit": options.commit or find_commit(),
-        "flags": shlex.join(options.flags),
-        "files": {job.file: job.toml("$DATA") for job in list_jobs(options) if job.way != ALONE},
-    }
-    content = {**about, "table": summarise(rows), "rows": rows}
-    options.out.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-
-
 def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with the datasets")
+    parser = make_parser(__doc__)
     parser.add_argument("--mixes", type=lambda text: text.split(","), default=list(MIXES), help=", ".join(MIXES))
     parser.add_argument("--seeds", type=int, default=3, help="how many")
-    parser.add_argument("--model", type=Path, help="folder of the encoder; the default is bertsmith's own default")
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--jobs", type=int, default=1, help="runs side by side")
-    parser.add_argument("--flags", type=shlex.split, default=[], help="more flags of finetune, as in '--max-steps 20'")
-    parser.add_argument("--out", type=Path, help="write the figures as JSON, after every run")
-    parser.add_argument("--commit", help="named in the file where git is not there to tell")
-    parser.add_argument("--list", action="store_true", help="print the commands and run nothing")
     return parser.parse_args()
 
 
@@ -237,22 +199,9 @@ def main() -> None:
     if options.list or options.data is None:  # `make bench` calls every script, and the data cannot be shipped
         list_commands(options)
         return
-    rows: list[dict[str, Any]] = []
-    lock = threading.Lock()
-
-    def keep(job: Job) -> None:
-        found = run(job, options)
-        with lock:
-            rows.extend(found)
-            for row in found:
-                told = row.get("error") or f"{row['metric']} {100 * row['value']:.1f} of {row['n']:,}"
-                print(f"{row['mix']}, {row['way']}, seed {row['seed']}: {row['member']} {told}", flush=True)
-            write(rows, options)  # what is done stays done if the time runs out
-
-    with ThreadPoolExecutor(options.jobs) as pool:
-        list(pool.map(keep, list_jobs(options)))
-    print(show(summarise(rows)))
-    sys.exit(any("error" in row for row in rows))
+    runs, status = side_by_side(list_jobs(options), lambda job: run(job, options), options, tell, summarise)
+    print(show(summarise(runs)))
+    sys.exit(status)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bertsmith.benchmarking import benchmark
     from bertsmith.checking import check
+    from bertsmith.corpora import build_corpus, corpus_info
     from bertsmith.errors import BertsmithError
     from bertsmith.evaluating import evaluate
     from bertsmith.finetuning import finetune
@@ -23,18 +24,21 @@ if TYPE_CHECKING:
     from bertsmith.searching import index
     from bertsmith.sweeping import sweep
     from bertsmith.together import finetune_together
+    from bertsmith.tokenizing import train_tokenizer
 
 __version__ = "0.1.0"
 __all__ = [
-    "BertsmithError", "Model", "benchmark", "check", "evaluate", "finetune", "finetune_together", "index", "load",
-    "models_table", "sweep",
+    "BertsmithError", "Model", "benchmark", "build_corpus", "check", "corpus_info", "evaluate", "finetune",
+    "finetune_together", "index", "load", "models_table", "sweep", "train_tokenizer",
 ]  # fmt: skip
 
 _HOMES = {
     "BertsmithError": "bertsmith.errors",
     "Model": "bertsmith.model",
     "benchmark": "bertsmith.benchmarking",
+    "build_corpus": "bertsmith.corpora",
     "check": "bertsmith.checking",
+    "corpus_info": "bertsmith.corpora",
     "evaluate": "bertsmith.evaluating",
     "finetune": "bertsmith.finetuning",
     "finetune_together": "bertsmith.together",
@@ -42,6 +46,7 @@ _HOMES = {
     "load": "bertsmith.loading",
     "models_table": "bertsmith.models.presets",
     "sweep": "bertsmith.sweeping",
+    "train_tokenizer": "bertsmith.tokenizing",
 }
 
 

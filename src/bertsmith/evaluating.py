@@ -15,6 +15,7 @@ from bertsmith.data.folders import require_split
 from bertsmith.data.labels import read_label_names
 from bertsmith.data.reading import holds_splits, read_table
 from bertsmith.data.table import Table
+from bertsmith.describing import list_heads
 from bertsmith.errors import BertsmithError
 from bertsmith.evaluation.intervals import compare as compare_measures
 from bertsmith.evaluation.scoring import Scored, score_examples, with_intervals
@@ -35,6 +36,7 @@ def evaluate(
     data: Any,
     *,
     task: str | None = None,
+    use: str | Path | None = None,
     compare: str | Path | None = None,
     predictions: str | Path | Mapping[str, str] | None = None,
     device: str = "auto",
@@ -47,6 +49,8 @@ def evaluate(
 ) -> dict[str, Any]:
     """`metrics` with `value, low, high, n` each; `compare` names a second model, scored on the same examples.
 
+    `use` names one of the model's adapters, or the folder of another.
+
     Instead of a model, `predictions` may hold the answers to SQuAD's questions, id -> text. `settings` are columns and
     the task's choices, as in `finetune`. A class that the model does not know is refused, since names that do not match
     would look like a bad model; a tag that it does not know counts as missed, as conlleval has it.
@@ -57,6 +61,7 @@ def evaluate(
         return _score_predictions(predictions, _open(data, format), columns, choices)
     models = [load(m, device=device, dtype=dtype, threads=threads, batch_tokens=batch_tokens, download=download)
               for m in ([model] if compare is None else [model, compare])]  # fmt: skip
+    models[0] = models[0] if use is None else models[0].use(use)
     kind = find_task(task or _find_kind(models[0]))
     table = _open(data, format)
     found = [_score(each, kind, table, columns, choices) for each in models]
@@ -67,6 +72,9 @@ def evaluate(
 
 
 def _find_kind(model: Model) -> str:
+    if model.adapters and not list_heads(model):
+        names = ", ".join(model.adapters)
+        raise BertsmithError(f"{model.folder} has the adapters {names}; say which one is meant (use).")
     heads = [name for name in HOMES if find_task(name).head in model.checkpoint.heads]
     known = model.trained.get("task")
     if known in heads or known == "embed":

@@ -72,9 +72,9 @@ def finetune(
 ) -> Run | None:
     """Fine-tune `model` on `train` and leave in `out` a folder that predicts.
 
-    `settings` are those of training/choices.py. `task` is classify, tag, span, regress or choose, or module:Class for
-    your own. Data is a file, a folder, a list of dicts or a DataFrame; without `dev` a part of train is set apart.
-    `dry_run` says what would be done and gives None.
+    `settings` are those of training/choices.py. `task` is classify, tag, span, regress, choose, embed or rerank, or
+    module:Class for your own. Data is a file, a folder, a list of dicts or a DataFrame; without `dev` a part of train
+    is set apart. `dry_run` says what would be done and gives None.
     """
     choices, training, columns = sort_choices(settings)
     say = say or _no_one
@@ -155,7 +155,8 @@ def train_network(
     predictor = Predictor(network, ranks.device, training.batch_tokens or BUDGETS[ranks.device.type], keeps_grads=True)
     evaluate = Evaluation(predictor, task, data.dev, asdict(preparation.choices), training)
     if features is not None:
-        training = replace(training, graphs=False)  # a BiLSTM needs the lengths on the host; a head is soon launched
+        # A BiLSTM needs the lengths on the host, which a recorded pass does not have.
+        training = replace(training, graphs=training.graphs and not training.recurrent)
         evaluate.predictor = features.predictor(evaluate.rows) if data.dev else predictor
     write_model = partial(write_folder, way, checkpoint, preparation.tokenizer, task)
     scorer = evaluate if data.dev else None

@@ -110,7 +110,8 @@ def _claim_and_run(
 def what_was_asked(mix: Mix, model: str) -> dict[str, Any]:
     """What the run is known by: another value makes it another run."""
     asked: dict[str, Any] = {"task": "several", "members": list(mix.members), "model": model, "mixing": mix.mixing}
-    asked |= {"temperature": mix.temperature if mix.mixing == "temperature" else None, **asdict(mix.training)}
+    asked |= {"temperature": mix.temperature if mix.mixing == "temperature" else None, **asdict(mix.training),
+              "rate": mix.training.peak}  # fmt: skip
     for name, member in mix.members.items():
         asked |= {**member.asked(), f"{name}.data": mix.fingerprint(name)}
     return asked

@@ -20,6 +20,11 @@ from bertsmith.data.reading import FORMATS
 from bertsmith.training.choices import COLUMNS, TaskChoices
 from bertsmith.training.settings import Training
 
+# What has a meaning only beside another setting.
+BESIDE: dict[str, dict[str, object]] = {
+    **{name: {"lora": 4} for name in ("lora_alpha", "lora_targets")},
+    **{name: {"features": "mix"} for name in ("recurrent", "cache")},
+}
 SETTINGS = {field.name: get_type_hints(kind)[field.name] for kind in (TaskChoices, Training) for field in fields(kind)}
 
 
@@ -142,9 +147,10 @@ def samples(name, hint):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_each_setting_is_a_flag_and_nothing_else_is_passed_on(caught, name):
     words, value = samples(name, SETTINGS[name])
-    given = caught(*words)
+    beside = BESIDE.get(name, {})
+    given = caught(*words, *(word for flag, other in beside.items() for word in (f"--{flag}", str(other))))
     assert given.pop("out") and given.pop("model") is None
-    assert given == {name: value} and type(given[name]) is type(value)
+    assert given == {name: value, **beside} and type(given[name]) is type(value)
 
 
 def test_each_setting_has_a_sentence():

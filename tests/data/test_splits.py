@@ -94,7 +94,7 @@ def test_a_share_must_be_one():
 
 
 def test_pairs_and_queries_that_share_a_text_stay_on_one_side():
-    pairs = [PairExample(f"question {i}", f"Paragraph {i // 4}" if i % 2 else f"paragraph  {i // 4}") for i in range(80)]
+    pairs = [PairExample(f"question {i}", ["Paragraph", "paragraph "][i % 2] + f" {i // 4}") for i in range(80)]
     train, dev = split_off(pairs, 0.2)
     assert len(train) + len(dev) == 80 and 8 <= len(dev) <= 20
     assert not {e.pair.casefold().split()[1] for e in train} & {e.pair.casefold().split()[1] for e in dev}

@@ -61,7 +61,7 @@ def test_in_proportion_each_example_is_read_once_an_epoch(sizes, seed):
 def test_a_temperature_gives_each_epoch_its_exact_shares(sizes, temperature):
     study, plan = plans(sizes, "temperature", temperature=temperature)
     epoch = study.steps_an_epoch()
-    counts = [Counter(name for (name, _), in plan[start : start + epoch]) for start in range(0, len(plan), epoch)]
+    counts = [Counter(name for ((name, _),) in plan[start : start + epoch]) for start in range(0, len(plan), epoch)]
     assert all(count == counts[0] for count in counts)
     assert sum(counts[0].values()) == epoch and min(counts[0][f"m{i}"] for i in range(len(sizes))) >= 1
     wanted = np.array([size ** (1 / temperature) for size in sizes])
@@ -93,7 +93,7 @@ def test_a_step_is_a_function_of_the_seed_and_its_number(sizes, mixing, chance):
 
 def test_in_turn_and_together():
     study, plan = plans([40, 8, 16], "round-robin")
-    assert [name for (name, _), in plan[:6]] == ["m0", "m1", "m2"] * 2
+    assert [name for ((name, _),) in plan[:6]] == ["m0", "m1", "m2"] * 2
     assert study.shares() == pytest.approx({"m0": 1 / 3, "m1": 1 / 3, "m2": 1 / 3})
     study, plan = plans([40, 8, 16], "together")
     assert study.steps_an_epoch() == 5 and all([name for name, _ in step] == ["m0", "m1", "m2"] for step in plan)
@@ -229,9 +229,7 @@ def test_many_passes_are_one(make):
         loop.network.train()
         loop.passes.run(loop.study.works(0, 0, 1, loop.progress.budget), 0)
     assert len(parts.study.works(0, 0, 1, 40)) > 6
-    for (name, one), (_, other) in zip(
-        whole.network.named_parameters(), parts.network.named_parameters(), strict=True
-    ):
+    for (name, one), (_, other) in zip(whole.network.named_parameters(), parts.network.named_parameters(), strict=True):
         assert (one.grad - other.grad).abs().max() < 3e-6 * one.grad.abs().max() + 1e-7, name
 
 

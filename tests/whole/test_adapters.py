@@ -75,11 +75,11 @@ def test_many_threads_may_ask_different_ones(adapters, encoder):
 def test_the_one_that_can_do_a_job_is_found(adapters, encoder):
     together = bertsmith.load(encoder, adapters=adapters)
     assert together.tag("Ann lives in Rome").answers == together.use("names").tag("Ann lives in Rome").answers
-    with pytest.raises(BertsmithError, match="several adapters .* can classify texts: liked, better; say which"):
+    with pytest.raises(BertsmithError, match=r"several adapters .* can classify texts: liked, better; say which"):
         together.classify("a good film")
-    with pytest.raises(BertsmithError, match="no head to answer questions .*of its adapters: liked, better, names"):
+    with pytest.raises(BertsmithError, match=r"no head to answer questions .*of its adapters: liked, better, names"):
         together.answer("who?", "Ann lives in Rome")
-    with pytest.raises(BertsmithError, match="no adapter 'liket' .its adapters are liked, better, names"):
+    with pytest.raises(BertsmithError, match=r"no adapter 'liket' .its adapters are liked, better, names"):
         together.use("liket")
     assert together.info()["adapters"] == {"liked": ["classify"], "better": ["classify"], "names": ["tag"]}
 

@@ -55,7 +55,7 @@ def answer(
     chunks = read_asked(questions, context, file, question_column, format)
     as_json, own = wants_json(options.as_json), file is not None or context is None
     model = options.load()
-    model.need("span", "answer questions")
+    model = model.need("span", "answer questions")
     cuts = open_cuts(model, "span", truncate, without="head+tail")
 
     def question(chunk: list[Input]) -> Sequence[Any]:

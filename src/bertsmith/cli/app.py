@@ -8,6 +8,7 @@ from bertsmith.cli.answer import answer
 from bertsmith.cli.check import check
 from bertsmith.cli.choose import choose
 from bertsmith.cli.classify import classify
+from bertsmith.cli.corpus import corpus
 from bertsmith.cli.embed import embed
 from bertsmith.cli.evaluate import evaluate
 from bertsmith.cli.fill import fill
@@ -24,6 +25,7 @@ from bertsmith.cli.similar import similar
 from bertsmith.cli.sweep import sweep
 from bertsmith.cli.tag import tag
 from bertsmith.cli.tokenize import tokenize
+from bertsmith.cli.tokenizer import tokenizer
 
 # Plain help and plain tracebacks: rich ones cost more time than all the rest of `--help`.
 app = typer.Typer(
@@ -71,3 +73,5 @@ VERBS = (
 )
 for verb in VERBS:
     app.command(cls=PanelCommand)(spread(verb))
+app.add_typer(corpus)
+app.add_typer(tokenizer)

@@ -41,7 +41,7 @@ def choose(
     chunks = read_asked(prompt, choices, file, prompt_column, choices_column, format)
     as_json = wants_json(options.as_json)
     model = options.load()
-    model.need("choose", "choose")
+    model = model.need("choose", "choose")
     cuts = open_cuts(model, "choose", truncate, without="windows")
 
     def question(chunk: list[Input]) -> Sequence[Any]:

@@ -50,7 +50,7 @@ def classify(
     chunks = read_asked("classify", texts, file, pair, text, format)
     as_json = wants_json(options.as_json)
     model = options.load()
-    model.need("classify", "classify texts")
+    model = model.need("classify", "classify texts")
     cuts = Cuts(truncate or "head", choices=get_args(CutPolicy)) if zero else open_cuts(model, "classify", truncate)
 
     def question(chunk: list[Input]) -> Sequence[Any]:

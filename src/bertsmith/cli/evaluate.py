@@ -80,7 +80,7 @@ def evaluate(
     look_here(task)
     as_json = wants_json(options.as_json)
     found = bertsmith.evaluate(
-        options.model, data, task=task, compare=compare, predictions=predictions,
+        options.model, data, task=task, use=options.use, compare=compare, predictions=predictions,
         device=options.device, dtype=options.dtype, threads=options.threads, batch_tokens=options.batch_tokens,
         format=format, download=options.download, **columns, **choices,
     )  # fmt: skip

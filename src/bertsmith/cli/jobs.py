@@ -85,5 +85,6 @@ def open_cuts(model: "Model", task: str, truncate: str | None, *, without: str =
     """Counts what is cut by the policy that was asked for, or else by the one the model learnt with."""
     from bertsmith.tasks.catalog import find_task
 
-    policy = truncate or model.task_settings(find_task(task))["truncate"]
+    kind = find_task(task)
+    policy = truncate or model.need(str(kind.head), "do that", task).task_settings(kind)["truncate"]
     return Cuts(policy, choices=[choice for choice in get_args(Policy) if choice != without])

@@ -50,9 +50,7 @@ def describe_mix(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     return {**asked, "members": members}
 
 
-def carry_out_mix(
-    asked: dict[str, Any], modes: Mapping[str, Any], say: Callable[[str], None]
-) -> dict[str, Any] | None:
+def carry_out_mix(asked: dict[str, Any], modes: Mapping[str, Any], say: Callable[[str], None]) -> dict[str, Any] | None:
     """Trains and says how to use what it left; None after a dry run."""
     import bertsmith
     from bertsmith.cli.options import look_here

@@ -31,7 +31,7 @@ def score(
     chunks = read_asked("regress", texts, file, pair, text, format)
     as_json = wants_json(options.as_json)
     model = options.load()
-    model.need("classify", "give a number", "regress")
+    model = model.need("classify", "give a number", "regress")
     cuts = open_cuts(model, "regress", truncate)
 
     def question(chunk: list[Input]) -> Sequence[Any]:

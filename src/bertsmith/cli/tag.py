@@ -41,7 +41,7 @@ def tag(
     chunks = read_asked(texts, file, text, words, format)
     as_json = wants_json(options.as_json)
     model = options.load()
-    model.need("tag", "tag words")
+    model = model.need("tag", "tag words")
     cuts = open_cuts(model, "tag", truncate)
 
     def question(chunk: list[Input]) -> Sequence[Any]:

@@ -107,6 +107,9 @@ class Batch:
         """Each row's sum or maximum of (tokens, width) values, (rows, width)."""
         if x.is_cuda and how == "sum" and x.requires_grad:  # a step that is recorded has no lengths on the host
             return x.new_zeros(len(self.lengths), x.shape[1]).index_add(0, self.owners, x)
+        if x.is_cuda and x.requires_grad:
+            room = x.new_zeros(len(self.lengths), x.shape[1])
+            return room.index_reduce(0, self.owners, x, "amax", include_self=False)
         if x.is_cuda:  # one kernel; elsewhere a call a length is faster
             return torch.segment_reduce(x, how, lengths=self.counts[:, 0], axis=0)
         found = []

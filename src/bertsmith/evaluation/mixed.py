@@ -159,7 +159,7 @@ def gather_mix_facts(
         metrics=metrics,
         curves=folder.read_log(),
         best_step=outcome.progress.best_step,
-        settings={**mixed, "members": own, **asdict(mix.training)},
+        settings={**mixed, "members": own, **asdict(mix.training), "rate": mix.training.peak},
         speed=tell_speed(outcome, device),
         command=tell_command(),
         members=list_members(mix, metrics),

@@ -23,6 +23,7 @@ from bertsmith.tasks.catalog import HOMES
 from bertsmith.tasks.predicting import BUDGETS, Predictor
 from bertsmith.tasks.trained import TrainedTask
 from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.training.choices import as_asked
 from bertsmith.training.folder import RunFolder
 from bertsmith.training.loop import Outcome
 from bertsmith.training.preparing import Preparation, Say, fingerprint
@@ -96,6 +97,7 @@ def gather_facts(
 ) -> RunFacts:  # fmt: skip
     """All that the report shows."""
     data, task = preparation.data, preparation.task
+    asked = as_asked(preparation.choices, preparation.training)
     shown = scored.get("test") or scored.get("dev")
     seen: dict[str, Any] = shown.task.report(shown.answers, shown.examples) if shown else {}
     facts = RunFacts(
@@ -107,7 +109,7 @@ def gather_facts(
         metrics=metrics,
         curves=folder.read_log(),
         best_step=outcome.progress.best_step,
-        settings={**_chosen(preparation.choices), **asdict(preparation.training)},
+        settings={name: value for name, value in asked.items() if value is not None},
         speed=tell_speed(outcome, device),
         command=tell_command(),
         **{"labels": task.labels, **seen},
@@ -122,10 +124,6 @@ def gather_facts(
         lengths["tokens_cut"] = preparation.cuts[side]["tokens"]
     facts.data["facts"] = {**facts.data.get("facts", {}), "truncated": preparation.cuts}
     return facts
-
-
-def _chosen(choices: Any) -> dict[str, Any]:
-    return {name: value for name, value in asdict(choices).items() if value is not None}
 
 
 def tell_speed(outcome: Outcome, device: torch.device) -> Any:

@@ -249,7 +249,7 @@ def _settings(
     """The base's config.json with the labels of the adapter's task."""
     path = folder / TASK_FILE
     trained: dict[str, Any] = read_json(path).get("settings") or {} if path.exists() else {}
-    outputs = next((shapes[name].outputs for name in heads), 0)
+    outputs = next((shapes[name].outputs for name, head in heads.items() if head.outputs == "labels"), 0)
     labels = trained.get("labels") if isinstance(trained.get("labels"), list) else None
     if labels is None or len(labels) != outputs:
         labels = base.labels if len(base.labels) == outputs else [f"LABEL_{number}" for number in range(outputs)]

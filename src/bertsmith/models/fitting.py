@@ -40,11 +40,13 @@ def fit_head(
     config = checkpoint.config
     if dropout is not None:
         config = replace(config, dropout=dropout, attention_dropout=dropout, head_dropout=dropout)
-    heads = {} if name is None else {name: known[name]}
+    bare = {"pool": checkpoint.heads["pool"]} if "pool" in checkpoint.heads else {}  # kept for those who look for it
+    heads = bare if name is None else {name: known[name]}
     with torch.device("meta"):
         network = Network(config, {each: head.shape(config, len(labels)) for each, head in heads.items()}, features)
     if name is None:
-        _fill(network, checkpoint, {}, seed)
+        _fill(network, checkpoint, {f"heads.{pool}": f"heads.{pool}" for pool in heads}, seed)
+        network.heads.requires_grad_(False)  # nothing that is trained reads it
         return Checkpoint(checkpoint.family, config, heads, network, dict(checkpoint.settings)), _say_bare(checkpoint)
     kept = keeps_head(checkpoint, name, labels, features)
     _fill(network, checkpoint, _origins(checkpoint, name, kept, features), seed)

@@ -50,7 +50,7 @@ class Encoder:
         ids, per_word = self._look_up(words)
         # A sum over each sentence's words: the difference of the running total at its bounds.
         total = np.concatenate([[0], np.cumsum(per_word)])
-        bounds = np.cumsum(lengths)
+        bounds = np.cumsum(np.array(lengths, np.int64))
         return ids, np.diff(total[bounds], prepend=0)
 
     def _is_fast(self, text: str, ends: Sequence[int]) -> bool:
@@ -173,7 +173,8 @@ class _Growing:
     """An array that grows at its end, twice as large each time it is full."""
 
     def __init__(self, kind: type) -> None:
-        self.values, self._length = np.empty(1024, kind), 0
+        self.values: np.ndarray = np.empty(1024, kind)
+        self._length = 0
 
     def __len__(self) -> int:
         return self._length

@@ -8,12 +8,11 @@ import re
 import unicodedata
 
 _LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-_DROPPED = re.compile(
-    "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff]"
-)
+_UNSEEN = "\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff"
+_DROPPED = re.compile(f"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f{_UNSEEN}]")
 _SUSPECT = {  # one look for all of these
     True: re.compile("[\x00-\x08\x0b-\x1f\x7f]"),
-    False: re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff]"),
+    False: re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{_UNSEEN}]"),
 }
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _ODD_SPACE = re.compile("[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]")
@@ -42,7 +41,7 @@ def normalize_text(text: str) -> str:
 
 
 def cut_paragraphs(text: str) -> list[str]:
-    """The paragraphs of a clean text: its lines, or where blank lines part it and lines are wrapped, what is between."""
+    """The paragraphs of a clean text: its lines, or what stands between blank lines where the lines are wrapped."""
     if "\n" not in text:
         return [text] if text else []
     if "\n\n" not in text:

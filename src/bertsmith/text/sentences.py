@@ -18,7 +18,8 @@ _NOT_NEXT = ",;:)\\]}»”%&/=<>*+"
 
 def _compile(stops: str, own: str, letters: str) -> re.Pattern[str]:
     # All branches behind one set of characters: the engine then looks for a member of the set, which is fast.
-    branches = [f"(?<=[{stops}])[{stops}]*[{_CLOSING}]*[ \\t\\u3000\\xa0]+(?=[^\\s{letters}{_NOT_NEXT}])", "(?<=\\n)\\n*"]
+    following = f"[ \\t\\u3000\\xa0]+(?=[^\\s{letters}{_NOT_NEXT}])"
+    branches = [f"(?<=[{stops}])[{stops}]*[{_CLOSING}]*{following}", "(?<=\\n)\\n*"]
     if own:
         branches.append(f"(?<=[{own}])[{own}]*[{_CLOSING}]*[ \\t\\u3000]*\\n*")
     return re.compile(f"[{stops}{own}\\n](?:{'|'.join(branches)})")
@@ -30,19 +31,23 @@ _ENDS = {
     (False, True): _compile(_STOPS, _OWN_MARKS, "a-z"), (False, False): _compile(_STOPS, _OWN_MARKS, ""),
 }  # fmt: skip
 # They stand before a name, a number or an example and so do not end a sentence.
-_BEFORE_MORE = frozenset(
-    "mr mrs ms mx dr prof rev fr sr hon gov sen rep gen col lt maj capt cpt sgt cmdr adm pres st ste mt ft mme mlle mm "
-    "e.g i.e eg ie cf vs v viz fig figs no nos nr vol vols pp p para sec ch chap art eq ed eds trans approx ca c circa "
-    "b d r est op esp z.b d.h u.a bzw usw vgl abb bd hrsg jh hr frl dipl ing sra srta dna ud uds av c.à.d p.ex resp "
-    "dept univ assn bros messrs jan feb mar apr jun jul aug sep sept oct nov dec г ул им т.е т.д рис стр".split()
+_BEFORE_MORE = (
+    "mr mrs ms mx dr prof rev fr sr hon gov sen lt maj capt cpt sgt cmdr adm pres st ste mt mme mlle e.g i.e eg ie "
+    "cf vs v viz fig figs nos nr vol vols pp p para chap eq approx ca c circa b d r op esp z.b d.h u.a bzw vgl abb "
+    "bd hrsg hr frl dipl ing sra srta ud uds av c.à.d p.ex resp dept univ assn bros messrs jan feb apr aug sept oct "
+    "nov dec г ул им т.е рис"
 )
 # They end a sentence only where one clearly begins behind them.
-_PERHAPS = frozenset("etc al inc ltd co corp llc plc jr esq a.m p.m am pm ph.d m.d b.a m.a u.s u.k u.n d.c bc ad".split())
-_BEGINS = frozenset(
-    "the a an in on at it its he she they we you i his her their this that these those there but and or so if when "
-    "while after before as for from to by with no not what who how why where since however although although also then "
-    "der die das ein eine er sie es wir ich und aber le la les un une il elle ils el los las una".split()
+_PERHAPS = (
+    "etc al inc ltd co corp llc plc jr esq a.m p.m am pm ph.d m.d b.a m.a u.s u.k u.n d.c bc ad ed eds trans gen "
+    "col rep ft mm mar jun jul sep est art sec ch usw т.д стр"
 )
+_BEGINS = (
+    "the a an in on at it its he she they we you i his her their this that these those there but and or so if when "
+    "while after before as for from to by with no not what who how why where since however although also then der "
+    "die das ein eine er sie es wir ich und aber le la les un une il elle ils el los las una"
+)
+_NEVER, _SELDOM, _FIRST_WORDS = (frozenset(words.split()) for words in (_BEFORE_MORE, _PERHAPS, _BEGINS))
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")
 _LOOK_BACK = 24
 
@@ -90,11 +95,11 @@ def _next_word(text: str, end: int) -> str:
 def _may_end(word: str, following: str, is_first: bool) -> bool:
     """Whether a full stop behind `word` ends a sentence when `following` begins the next."""
     low = word.lower()
-    begins = following.strip("\"'“‘«(,").lower() in _BEGINS
-    if low in _BEFORE_MORE:
+    begins = following.strip("\"'“‘«(,").lower() in _FIRST_WORDS
+    if low in _NEVER or (low == "no" and following[:1].isdigit()):
         return False
     if word.isdigit():  # "3. The list", "am 3. Oktober", but "in 1979. Then"
         return not is_first and (len(word) > 2 or begins)
-    if low in _PERHAPS or _INITIALS.fullmatch(word):
+    if low in _SELDOM or _INITIALS.fullmatch(word):
         return begins and not (is_first and len(word) == 1)
     return True

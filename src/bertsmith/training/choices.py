@@ -187,4 +187,4 @@ def read_toml(path: str | Path) -> dict[str, Any]:
 
 def as_asked(choices: TaskChoices, training: Training) -> dict[str, Any]:
     """What a run is known by: another value makes it another run."""
-    return {**asdict(choices), **asdict(training)}
+    return {**asdict(choices), **asdict(training), "rate": training.peak}

@@ -105,7 +105,7 @@ def _sort(name: str, given: dict[str, Any], shared: Mapping[str, Any], training:
     learns = {key: given.pop(key) for key in LEARNS if key in given}
     task = own.get("task")
     if not isinstance(task, str):
-        raise BertsmithError("task is missing; say what it learns, as in task = \"classify\".")
+        raise BertsmithError('task is missing; say what it learns, as in task = "classify".')
     usable = {key: value for key, value in shared.items() if key not in given and _is_used(task, key)}
     choices, _, columns = sort_choices({**usable, **given})
     if task == MASK:
@@ -116,7 +116,7 @@ def _sort(name: str, given: dict[str, Any], shared: Mapping[str, Any], training:
         if own.get("train") is None:
             raise BertsmithError("train is missing; give the file it learns from.")
         if "texts" in own:
-            raise BertsmithError("texts are for task = \"mask\" alone; give train.")
+            raise BertsmithError('texts are for task = "mask" alone; give train.')
     return Member(
         name, task, own.get("train"), own.get("dev"), own.get("test"), _weight(own.get("weight", 1.0)),
         own.get("format"), choices, columns, replace(training, **{"metric": None, **learns}),

@@ -129,14 +129,14 @@ class Build:
         for one in told:
             for file, count in one["shared"].items():
                 shared[file] = shared.get(file, 0) + count
-        sizes = [sum(file.stat().st_size for file in folder.iterdir()) for folder in folders]
+        sizes = [sum(file.stat().st_size for file in folder.iterdir() if file.name != TOLD) for folder in folders]
         shares |= {
             "kind": kind.str, "vocabulary": vocabulary, "shared": shared,
             "dropped": {reason: asdict(dropped[reason]) for reason in REASONS if reason in dropped},
             "read": {name: sum(one[source] for one in told) for name, source in
                      (("documents", "documents"), ("characters", "characters"), ("bytes", "size"), ("cut", "cut"))},
             "cpu": sum(one["cpu"] for one in told), "seconds": sum(one["seconds"] for one in told),
-            "most": most_on_disk(sizes, shares["shares"], kind.itemsize),
+            "most": most_on_disk(sizes, [*shares["shares"], shares["totals"]], kind.itemsize),
         }  # fmt: skip
         write_json(self.building / SHARES, shares)
         return shares

@@ -21,12 +21,12 @@ def notes_on(report: dict[str, Any]) -> list[str]:
         notes.append("No document fell into the held-out part: there are too few for its share.")
     if read["cut"]:
         notes.append(f"{read['cut']:,} times a document longer than 4 MiB was cut and goes on as another.")
-    for file in report["exclude"]:
-        if file["too_short"] > 0.5 * file["strings"]:
-            notes.append(
-                f"{file['file']}: {file['too_short']:,} of {file['strings']:,} strings have fewer than "
-                f"{report['settings']['gram']} words and cannot be looked for."
-            )
+    strings, short = (sum(file[name] for file in report["exclude"]) for name in ("strings", "too_short"))
+    if short:
+        notes.append(
+            f"{short:,} of the {strings:,} strings in the excluded files have fewer than {report['settings']['gram']} "
+            "words, so the corpus may hold them (--gram N looks for shorter runs)."
+        )
     return notes
 
 

@@ -40,6 +40,7 @@ KINDS = {
         ("paragraph_hashes", "<u8"), ("document_hashes", "<u8"), ("signed", "?"), ("signatures", "u1"),
     )
 }  # fmt: skip
+CODES = np.dtype("<u4")  # of the tokens, where no tokenizer says how large they are
 BLOCK = 1 << 20  # characters that are worked on at a time
 
 
@@ -96,7 +97,7 @@ def stage(job: Job) -> None:
         raise
 
 
-def read_staged(folder: Path, name: str, tokens: np.dtype[Any] | None = None) -> np.ndarray:
+def read_staged(folder: Path, name: str, tokens: np.dtype[Any] = CODES) -> np.ndarray:
     """An array of a staged part, mapped; `tokens` is the kind of the one that is called so."""
     path, kind = folder / f"{name}.bin", KINDS.get(name, tokens)
     if not path.exists() or path.stat().st_size == 0:

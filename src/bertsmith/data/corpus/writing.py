@@ -68,12 +68,15 @@ def share(folders: Sequence[Path], verdicts: Verdicts, building: Path, key: str)
     return {"key": key, "shares": shares, "totals": bases}
 
 
-def most_on_disk(sizes: Sequence[int], shares: Sequence[dict[str, dict[str, int]]], item: int) -> int:
-    """The most bytes that parts not yet written and files take together, when part after part is written and goes."""
+def most_on_disk(sizes: Sequence[int], bases: Sequence[dict[str, dict[str, int]]], item: int) -> int:
+    """The most bytes that parts and files take together, when part after part is written and goes.
+
+    `bases` says where each part's share begins, and at last where all end.
+    """
     written = [sum(base[split]["tokens"] * item + 8 * base[split]["sentences"] + 8 * base[split]["documents"]
-                   for split in SPLITS) for base in shares]  # fmt: skip
+                   for split in SPLITS) for base in bases]  # fmt: skip
     left = np.cumsum(np.array(sizes[::-1], np.int64))[::-1]
-    return int(max(left[0], *(left[:-1] + written[1:]), left[-1] + written[-1])) if len(sizes) else 0
+    return int(max(left + written[1:]))
 
 
 def dropped_after(folder: Path) -> dict[str, tuple[int, int]]:

@@ -1,8 +1,8 @@
 """All ways to cut words into pieces, as one graph over all words, walked by depth with arrays.
 
 In: edges (from a node, over a piece, to a node). Out: expected counts of the pieces (forward-backward), best ways
-(Viterbi). Probabilities are multiplied and added as they are, not as logarithms, in a fixed order: by the depth at which
-an edge ends, then by its length; weights carry a power of two a character against underflow.
+(Viterbi). Probabilities are multiplied and added as they are, not as logarithms, in a fixed order: by the depth at
+which an edge ends, then by its length; weights carry a power of two a character against underflow.
 """
 
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ class Lattice:
             flow = weight[part] * backward[start + length]
             backward[start] += flow
             weight[part] = flow * forward[start]
-        return np.bincount(self.piece, weights=weight, minlength=len(probability))
+        return np.bincount(self.piece, weights=weight, minlength=len(probability)).astype(np.float64)
 
     def best(self, probability: Floats) -> NDArray[np.int64]:
         """For each node the edge by which the most probable way comes to it, -1 where none does."""
@@ -88,17 +88,21 @@ class Lattice:
     def _groups(self) -> Iterator[tuple[slice, int]]:
         """The edges by depth of their end and length."""
         key = self.depth.astype(np.int32) * (LONGEST_WORD + 1) + self.length
-        bounds = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1], [True])))
+        bounds = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1], [True]))) if len(key) else np.array([0])
         for begin, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
             yield slice(begin, stop), int(self.length[begin])
 
 
-def make_lattice(lengths: Ints, start: Ints, length: Ints, piece: Ints, word: Ints) -> Lattice:
-    """A lattice over words of these lengths; `start` counts from the start of the edge's word."""
+def make_lattice(
+    lengths: Ints, word: Places, start: NDArray[np.int8], length: NDArray[np.int8], piece: Places
+) -> Lattice:
+    """A lattice over words of these lengths; `start` counts from the start of the edge's word.
+
+    Edges of one start and length come in the order of their words.
+    """
     first = np.cumsum(lengths + 1) - lengths - 1
     depth = start + length
-    order = np.lexsort((word, length, depth))
-    return Lattice(
-        first, first + lengths, int((lengths + 1).sum()), (first[word] + start)[order].astype(np.int32),
-        length[order].astype(np.int8), piece[order].astype(np.int32), depth[order].astype(np.int8),
-    )  # fmt: skip
+    order = np.argsort(depth.astype(np.int16) * (LONGEST_WORD + 1) + length, kind="stable")
+    node = first.astype(np.int32)[word] + start
+    nodes = int((lengths + 1).sum())
+    return Lattice(first, first + lengths, nodes, node[order], length[order], piece[order], depth[order])

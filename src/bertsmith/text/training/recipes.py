@@ -30,17 +30,23 @@ _RUNS = rf"▁?[{_EAST}]+|▁?[[\p{{L}}\p{{M}}]&&[^{_EAST}]]+|▁?\p{{N}}+|▁?[
 
 @dataclass(frozen=True)
 class Recipe:
-    """One kind of tokenizer; `longest` is the most characters of a word that takes part."""
+    """One kind of tokenizer; `longest` is the most characters of a word that takes part.
+
+    `joined`: a unigram's pieces may hold letters and punctuation together ("word,"), which makes fewer of them.
+    """
 
     kind: str
     cased: bool
-    longest: int = 100
+    longest: int
+    joined: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise BertsmithError(f"There is no tokenizer of the kind {self.kind!r}; choose {', '.join(KINDS)}.")
         if self.longest < 1:
             raise BertsmithError(f"A word cannot have at most {self.longest} characters; give a limit above zero.")
+        if self.joined and self.kind != "unigram":
+            raise BertsmithError(f"Pieces with letters and punctuation together are for unigram, not for {self.kind}.")
 
     @property
     def specials(self) -> dict[str, str]:
@@ -75,9 +81,15 @@ class Recipe:
             pre_tokenizers.WhitespaceSplit(),
             pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=True),
         ]
-        return pre_tokenizers.Sequence([*spaces, pre_tokenizers.Split(Regex(_RUNS), "isolated")])
+        runs = [] if self.joined else [pre_tokenizers.Split(Regex(_RUNS), "isolated")]
+        return pre_tokenizers.Sequence([*spaces, *runs])
 
 
-def choose_recipe(kind: str, cased: bool | None, longest: int) -> Recipe:
-    """Unsaid, WordPiece forgets case as the most used BERT does; the other two keep it as RoBERTa and XLM-R do."""
-    return Recipe(kind, kind != "wordpiece" if cased is None else cased, longest)
+def make_recipe(kind: str, cased: bool | None = None, longest: int | None = None, joined: bool = False) -> Recipe:
+    """What is not said is as people know the kind.
+
+    WordPiece forgets case and gives up on words over 100 characters as the most used BERT does. The others keep case as
+    RoBERTa and XLM-R do, and what stands between two spaces may be a whole sentence of a script that has none.
+    """
+    is_cased, usual = (False, 100) if kind == "wordpiece" else (True, 1000)
+    return Recipe(kind, is_cased if cased is None else cased, usual if longest is None else longest, joined)

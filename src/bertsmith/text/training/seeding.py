@@ -26,13 +26,12 @@ class Seeds:
     length: Ints
     count: Ints
     place: Ints
-    edge_place: Ints
-    edge_length: Ints
-    edge_piece: Ints
+    edge_place: NDArray[np.int32]
+    edge_length: NDArray[np.int8]
+    edge_piece: NDArray[np.int32]
 
     def text(self, piece: int) -> str:
-        begin = int(self.place[piece])
-        return self.codes[begin : begin + int(self.length[piece])].tobytes().decode("utf-32-le")
+        return _text(self.codes, int(self.place[piece]), int(self.length[piece]))
 
 
 def find_seeds(table: WordTable, room: int, min_count: int, taken: frozenset[str]) -> Seeds:
@@ -48,36 +47,34 @@ def find_seeds(table: WordTable, room: int, min_count: int, taken: frozenset[str
     chosen = np.zeros(len(count), dtype=bool)
     chosen[ranked] = True
     chosen[: offsets[1]] = True
-    for number in np.flatnonzero(chosen & np.isin(length, [len(text) for text in taken])).tolist():
-        begin = int(place[number])
-        if table.codes[begin : begin + int(length[number])].tobytes().decode("utf-32-le") in taken:
-            chosen[number] = False
-    number = np.cumsum(chosen) - 1
+    for candidate in np.flatnonzero(chosen & np.isin(length, [len(text) for text in taken])).tolist():
+        if _text(table.codes, int(place[candidate]), int(length[candidate])) in taken:
+            chosen[candidate] = False
+    number = (np.cumsum(chosen) - 1).astype(np.int32)
     places, lengths, pieces = [], [], []
     for level, offset in zip(levels, offsets, strict=False):
-        ids = level.ids + offset
-        stays = chosen[ids]
-        places.append(level.places[stays].astype(np.int64))
-        lengths.append(np.full(int(stays.sum()), level.length))
-        pieces.append(number[ids[stays]])
-    edge_place, edge_length, edge_piece = np.concatenate(places), np.concatenate(lengths), np.concatenate(pieces)
+        stays = chosen[level.ids + offset]
+        places.append(level.places[stays])
+        lengths.append(np.full(len(places[-1]), level.length, dtype=np.int8))
+        pieces.append(number[level.ids[stays] + offset])
+    levels.clear()
+    edge_place = np.concatenate(places)
     order = np.argsort(edge_place, kind="stable")
-    return Seeds(table.codes, length[chosen], count[chosen], place[chosen], edge_place[order], edge_length[order],
-                 edge_piece[order])  # fmt: skip
+    return Seeds(table.codes, length[chosen], count[chosen], place[chosen], edge_place[order],
+                 np.concatenate(lengths)[order], np.concatenate(pieces)[order])  # fmt: skip
 
 
 def link_words(seeds: Seeds, table: WordTable) -> Lattice:
     """All ways to cut each word."""
-    word = np.repeat(np.arange(len(table.lengths)), table.lengths)[seeds.edge_place]
-    return make_lattice(
-        table.lengths, seeds.edge_place - table.starts[word], seeds.edge_length, seeds.edge_piece, word
-    )
+    word = np.repeat(np.arange(len(table.lengths), dtype=np.int32), table.lengths)[seeds.edge_place]
+    start = (seeds.edge_place - table.starts.astype(np.int32)[word]).astype(np.int8)
+    return make_lattice(table.lengths, word, start, seeds.edge_length, seeds.edge_piece)
 
 
 def link_alternatives(seeds: Seeds) -> Lattice:
     """All ways to cut each candidate into others: the edges within the place where it stands, less its own."""
     begins = np.searchsorted(seeds.edge_place, np.arange(len(seeds.codes) + 1))
-    parts: list[tuple[Ints, Ints, Ints]] = []
+    parts: list[tuple[NDArray[np.int32], NDArray[np.int8], Ints]] = []
     for offset in range(LONGEST_PIECE):
         longer = np.flatnonzero((seeds.length > offset) & (seeds.length > 1))
         place = seeds.place[longer] + offset
@@ -86,6 +83,13 @@ def link_alternatives(seeds: Seeds) -> Lattice:
         edge = np.arange(len(word)) + np.repeat(begins[place] - np.cumsum(amount) + amount, amount)
         length = seeds.edge_length[edge]
         fits = (length <= seeds.length[word] - offset) & (length < seeds.length[word])
-        parts.append((word[fits], np.full(int(fits.sum()), offset), edge[fits]))
-    word, start, edge = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return make_lattice(seeds.length, start, seeds.edge_length[edge], seeds.edge_piece[edge], word)
+        word = word[fits].astype(np.int32)
+        parts.append((word, np.full(len(word), offset, dtype=np.int8), edge[fits]))
+    words, starts, edges = zip(*parts, strict=True)
+    edge = np.concatenate(edges)
+    pieces = seeds.edge_piece[edge]
+    return make_lattice(seeds.length, np.concatenate(words), np.concatenate(starts), seeds.edge_length[edge], pieces)
+
+
+def _text(codes: NDArray[np.uint32], begin: int, length: int) -> str:
+    return codes[begin : begin + length].tobytes().decode("utf-32-le")

@@ -1,6 +1,6 @@
 """The distinct words of a corpus in one array, and which of their characters the vocabulary will know.
 
-In: words with their counts. Out: a `WordTable`; an `Alphabet`: the most frequent characters, as many as there is room for.
+In: words with their counts. Out: a `WordTable`; an `Alphabet` of the most frequent characters that there is room for.
 """
 
 from collections.abc import Mapping

@@ -17,9 +17,9 @@ from bertsmith.text.training.vocabulary import Vocabulary, check_room, describe_
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-MOST_CHARACTERS = 8_000_000  # of distinct words: the most frequent ones take part, which bounds memory
-SURPLUS = 1.1  # dropping by use stops at so many times the size; the last are dropped by probability
-SHRINK = 0.75  # of the pieces stay in a round
+MOST_CHARACTERS = 5_000_000  # of distinct words: the most frequent ones take part, which bounds memory
+SURPLUS = 1.6  # so many times the size are left when dropping by likelihood ends and dropping by tokens saved begins
+SHRINK, SHRINK_LAST = 0.75, 0.9  # of the pieces stay in a round
 ROUNDS = 2  # of EM between two droppings
 RARE = 0.5  # a piece expected less often is dropped at once
 DIGITS = 6  # of a score in the file
@@ -38,9 +38,7 @@ def train_unigram(
     trainer = _Trainer(seeds, table, tell)
     trainer.train(room)
     pieces, scores = trainer.result(room)
-    return Vocabulary(
-        [*specials, *pieces], scores=[*(0.0 for _ in specials), *scores], covered=alphabet.covered
-    )  # fmt: skip
+    return Vocabulary([*specials, *pieces], scores=[*(0.0 for _ in specials), *scores], covered=alphabet.covered)
 
 
 def _shorten(table: WordTable) -> WordTable:
@@ -68,16 +66,20 @@ class _Trainer:
         self.probability = value / _total(value)
 
     def train(self, room: int) -> None:
-        """Estimates and drops in turn until there are few enough pieces."""
-        wanted, begin = int(SURPLUS * room), len(self.left)
-        while True:
-            for _ in range(ROUNDS):
+        """Estimates and drops in turn until there are few enough pieces.
+
+        The last ones go by the tokens that they save: rows become shorter than by likelihood to the end (by 0.5 %).
+        """
+        begin = len(self.left)
+        self._estimate()
+        while len(self.left) > room:
+            by_tokens = len(self.left) <= SURPLUS * room
+            shrunk = int((SHRINK_LAST if by_tokens else SHRINK) * len(self.left))
+            self._drop(max(shrunk, room if by_tokens else int(SURPLUS * room)), by_tokens)
+            for _ in range(1 if by_tokens else ROUNDS):
                 self._estimate()
             if self.tell is not None:
-                self.tell(begin - len(self.left), max(begin - wanted, 1))
-            if len(self.left) <= wanted:
-                return
-            self._drop(max(wanted, int(SHRINK * len(self.left))))
+                self.tell(begin - len(self.left), max(begin - room, 1))
 
     def result(self, room: int) -> tuple[list[str], list[float]]:
         """The most probable pieces, among them all characters, with their scores."""
@@ -98,22 +100,22 @@ class _Trainer:
         value = expected - 0.5 + 1.0 / (24.0 * expected)
         self._keep(stays, value / _total(value))
 
-    def _drop(self, wanted: int) -> None:
-        """Keeps the pieces without which the text would lose most of its probability."""
+    def _drop(self, wanted: int, by_tokens: bool) -> None:
+        """Keeps the pieces without which the text would lose most: tokens saved, or its likelihood."""
         used = np.zeros(len(self.left))
         for words, pieces in self.words.walk(self.words.best(self.probability)):
             used += np.bincount(pieces, weights=self.counts[words], minlength=len(used))
-        total = _total(used)
         instead, steps = np.zeros(len(used)), np.zeros(len(used))
-        for pieces_, others in self.others.walk(self.others.best(self.probability)):
-            instead[pieces_] += log(np.maximum(used[others] + used[pieces_], 1.0))
-            steps[pieces_] += 1.0
+        for dropped, others in self.others.walk(self.others.best(self.probability)):
+            instead[dropped] += log(np.maximum(used[others] + used[dropped], 1.0))
+            steps[dropped] += 1.0
+        more = np.maximum(steps - 1.0, 0.0)
+        total = _total(used)
         alone = log(np.maximum(used, 1.0)) - log(np.array([total]))
-        together = instead - steps * log(total + used * np.maximum(steps - 1.0, 0.0))
-        loss = np.where(self.is_character, np.inf, used * (alone - together))
-        stays = np.zeros(len(used), dtype=bool)
+        loss = used * (more if by_tokens else alone - instead + steps * log(total + used * more))
+        loss = np.where(self.is_character, np.inf, loss)
+        stays = self.is_character
         stays[np.lexsort((self.left, -self.probability, -loss))[:wanted]] = True
-        stays |= self.is_character
         self._keep(stays, self.probability[stays])
 
     def _keep(self, stays: Mask, probability: Floats) -> None:

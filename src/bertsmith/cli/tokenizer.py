@@ -1,0 +1,137 @@
+"""`bertsmith tokenizer train`: a tokenizer of a person's own from raw text."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from bertsmith.cli.flags import PanelCommand
+from bertsmith.cli.output import wants_json, write_json, write_note, write_text
+
+if TYPE_CHECKING:
+    from bertsmith.tokenizing import TrainedTokenizer
+
+tokenizer = typer.Typer(
+    name="tokenizer", no_args_is_help=True, rich_markup_mode=None, help="Make a tokenizer from raw text."
+)
+
+
+@tokenizer.command(cls=PanelCommand)
+def train(
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCES", help="Files, folders, globs: txt, md, jsonl, json, parquet, also packed (gz, xz, zst)."
+        ),
+    ],
+    out: Annotated[str, typer.Option(metavar="DIR", help="The folder to write the tokenizer to.")],
+    kind: Annotated[
+        Literal["wordpiece", "bpe", "unigram"],
+        typer.Option(help="As BERT has it, as RoBERTa and GPT-2 (bytes), or as SentencePiece."),
+    ] = "wordpiece",
+    size: Annotated[int, typer.Option(metavar="N", help="Pieces in all, special tokens among them.")] = 30000,
+    cased: Annotated[
+        bool | None,
+        typer.Option("--cased/--uncased", show_default=False, help="Keep case?  [default: all but wordpiece do]"),
+    ] = None,
+    min_count: Annotated[int, typer.Option(metavar="N", help="How often a pair must occur to become a piece.")] = 2,
+    special: Annotated[
+        list[str] | None, typer.Option(metavar="TOKEN", help="A special token of your own; may be repeated.")
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            show_default=False,
+            help="Words of more characters take no part.  [default: 100 in wordpiece, else 1000]",
+        ),
+    ] = None,
+    alphabet: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            show_default=False,
+            help="Characters that wordpiece and unigram know.  [default: 1000, more for scripts that need it]",
+        ),
+    ] = None,
+    join_punctuation: Annotated[
+        bool, typer.Option("--join-punctuation", help='Unigram: pieces such as "word," too; they save tokens.')
+    ] = False,
+    balance: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            show_default=False,
+            help="Each of SOURCES is a language; small ones count for more: 1 as they are, 0.7 usual, 0 all alike.",
+        ),
+    ] = None,
+    field: Annotated[str, typer.Option(metavar="NAME", help="The field of the text in JSON and Parquet.")] = "text",
+    threads: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, show_default=False, help="Processes that count.  [default: one a core]"),
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a tokenizer that DIR holds.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON on a terminal too.")] = False,
+) -> None:
+    """Train a tokenizer on raw text: the same bytes on every run, number of threads and machine.
+
+    DIR gets tokenizer.json and vocab.txt (bpe: vocab.json and merges.txt too), which transformers and tokenizers open.
+
+    \b
+    Examples:
+      bertsmith tokenizer train README.md --size 1000 --out my-tokenizer
+      bertsmith tokenizer train texts/ --kind bpe --size 32000 --out my-tokenizer
+      bertsmith tokenizer train de/ fr/ zh/ --kind unigram --balance 0.7 --cased --out my-tokenizer
+    """
+    import bertsmith
+
+    as_json = wants_json(as_json)
+    with showing_progress() as tell:
+        trained = bertsmith.train_tokenizer(
+            sources, out, kind=kind, size=size, cased=cased, min_count=min_count, special=special or (), limit=limit,
+            alphabet=alphabet, join_punctuation=join_punctuation, balance=balance, field=field, threads=threads,
+            overwrite=overwrite, tell=tell,
+        )  # fmt: skip
+    show(trained, as_json)
+
+
+def show(trained: "TrainedTokenizer", as_json: bool) -> None:
+    for note in trained.notes:
+        write_note(f"note: {note}")
+    if as_json:
+        write_json(
+            {
+                "folder": str(trained.folder), "kind": trained.kind, "pieces": trained.pieces, "words": trained.words,
+                "characters": trained.characters, "tokens_per_word": round(trained.tokens_per_word, 4),
+                "covered": trained.covered, "factors": list(trained.factors), "seconds": round(trained.seconds, 2),
+            }
+        )  # fmt: skip
+        return
+    sentence = (
+        f"{trained.folder}: {trained.pieces:,} pieces, {trained.tokens_per_word:.3f} tokens a word over "
+        f"{trained.words:,} words, {trained.seconds:.1f} s"
+    )
+    write_text([(sentence, "")])
+
+
+@contextmanager
+def showing_progress() -> Iterator[Callable[[str, int, int], None] | None]:
+    """A bar on a terminal, nothing elsewhere."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    tasks: dict[str, Any] = {}
+    columns = (TextColumn("{task.description}"), BarColumn(24), TaskProgressColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+
+        def tell(name: str, done: int, total: int) -> None:
+            if name not in tasks:
+                tasks[name] = bar.add_task(name, total=total)
+            bar.update(tasks[name], completed=done, total=total)
+
+        yield tell

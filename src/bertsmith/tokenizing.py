@@ -1,0 +1,164 @@
+"""Training a tokenizer, from text to a folder. In: files, folders or globs of text. Out: a `TrainedTokenizer`.
+
+    bertsmith.train_tokenizer("texts/", "my-tokenizer", kind="bpe", size=32000)
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+from bertsmith.errors import BertsmithError
+from bertsmith.text.sources import cut_parts, list_sources
+from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.training.balancing import balance_counts, check_balance, find_factors
+from bertsmith.text.training.building import build_model, build_tokenizer, check_folder, save_trained
+from bertsmith.text.training.bytepairs import train_bytepairs
+from bertsmith.text.training.counting import Counted
+from bertsmith.text.training.parallel import count_parts
+from bertsmith.text.training.recipes import Recipe, make_recipe
+from bertsmith.text.training.table import WordTable, make_table
+from bertsmith.text.training.unigram import train_unigram
+from bertsmith.text.training.vocabulary import Vocabulary
+from bertsmith.text.training.wordpieces import train_wordpieces
+
+Tell = Callable[[str, int, int], None]  # what is done, how much of it, of how much
+
+
+@dataclass(frozen=True)
+class TrainedTokenizer:
+    """The tokenizer and what is worth knowing of its training."""
+
+    tokenizer: Tokenizer
+    folder: Path
+    kind: str
+    pieces: int
+    asked: int  # pieces asked for
+    words: int  # of the text, as spaces divide it
+    characters: int
+    tokens_per_word: float  # on the text it was trained on, special tokens apart
+    covered: float  # the part of the characters that the vocabulary knows
+    skipped: int  # words over the limit of characters
+    factors: tuple[float, ...]  # by which languages were multiplied
+    seconds: float
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences about what a person may not expect."""
+        notes = []
+        if self.pieces < self.asked:
+            notes.append(
+                f"The text gives only {self.pieces:,} of the {self.asked:,} pieces asked for: no other occurs often "
+                f"enough; give more text, a smaller --size or a smaller --min-count."
+            )
+        if self.covered < 1:
+            notes.append(
+                f"Characters outside the alphabet, {1 - self.covered:.4%} of the text, become the unknown token; "
+                f"--alphabet sets how many characters are known."
+            )
+        if self.skipped:
+            notes.append(f"Words over the --limit of characters took no part: {self.skipped:,}.")
+        return notes
+
+
+def train_tokenizer(
+    sources: str | Path | Sequence[str | Path],
+    out: str | Path,
+    *,
+    kind: str = "wordpiece",
+    size: int = 30_000,
+    cased: bool | None = None,
+    min_count: int = 2,
+    special: Sequence[str] = (),
+    limit: int | None = None,
+    alphabet: int | None = None,
+    join_punctuation: bool = False,
+    balance: float | None = None,
+    field: str = "text",
+    threads: int | None = None,
+    overwrite: bool = False,
+    tell: Tell | None = None,
+) -> TrainedTokenizer:
+    """Trains a tokenizer of `size` pieces and writes it to `out`: the same bytes whatever the threads or the machine.
+
+    `cased` unsaid: WordPiece forgets case, the others keep it. A pair of pieces is joined from `min_count` on;
+    `special` are tokens beside the usual ones; words over `limit` characters (100 in WordPiece, else 1,000) take no
+    part; `alphabet` is how many characters WordPiece and unigram know; `join_punctuation` lets a unigram's pieces hold
+    letters and punctuation together. With `balance` (0.7) each source is a language and small ones count for more.
+    """
+    begin = perf_counter()
+    recipe = make_recipe(kind, cased, limit, join_punctuation)
+    given = [sources] if isinstance(sources, str | Path) else list(sources)
+    check_balance(balance, len(given))
+    tokens = _check_numbers(recipe, size, min_count, alphabet, special)
+    check_folder(Path(out), overwrite)
+    languages = given if balance is not None else [given]
+    counted = _count(languages, recipe, threads or _count_cores(), field, tell)
+    factors = find_factors([each.characters for each in counted], 1.0 if balance is None else balance)
+    words = counted[0].words if len(counted) == 1 else balance_counts([each.words for each in counted], factors)
+    vocabulary = _train(make_table(words), recipe, size, tokens, min_count, alphabet, tell)
+    tokenizer = build_tokenizer(vocabulary, recipe, list(special))
+    save_trained(tokenizer, vocabulary, recipe, Path(out))
+    chunks = sum(each.chunks for each in counted)
+    return TrainedTokenizer(
+        tokenizer, Path(out), kind, len(vocabulary.pieces), size, chunks, sum(each.characters for each in counted),
+        sum(_count_tokens(each, vocabulary, recipe) for each in counted) / chunks, vocabulary.covered,
+        sum(each.skipped for each in counted), tuple(factor / 1000 for factor in factors), perf_counter() - begin,
+    )  # fmt: skip
+
+
+def _check_numbers(
+    recipe: Recipe, size: int, min_count: int, alphabet: int | None, special: Sequence[str]
+) -> list[str]:
+    """All special tokens in the order of their ids."""
+    for name, value in (("size", size), ("min-count", min_count), ("alphabet", alphabet)):
+        if value is not None and value < 1:
+            raise BertsmithError(f"--{name} {value} must be a whole number above zero.")
+    if alphabet is not None and recipe.kind == "bpe":
+        raise BertsmithError("--alphabet is for wordpiece and unigram; bpe knows all 256 bytes and so every character.")
+    tokens = [*recipe.specials.values(), *special]
+    for token in special:
+        if not token.strip() or token.split() != [token]:
+            raise BertsmithError(f"--special {token!r} must be a word without spaces.")
+        if tokens.count(token) > 1:
+            raise BertsmithError(f"--special {token!r} is there already; name each special token once.")
+    return tokens
+
+
+def _count(
+    languages: Sequence[str | Path | Sequence[str | Path]], recipe: Recipe, threads: int, field: str, tell: Tell | None
+) -> list[Counted]:
+    counted = []
+    for number, language in enumerate(languages, 1):
+        name = "counting words" + (f", language {number} of {len(languages)}" if len(languages) > 1 else "")
+        parts = cut_parts(list_sources(language))
+        counted.append(count_parts(parts, recipe, threads, field, _about(name, tell)))
+        if not counted[-1].words:
+            named = language if isinstance(language, str | Path) else ", ".join(map(str, language))
+            raise BertsmithError(f"{named}: there are no words to train on; give files with text.")
+    return counted
+
+
+def _train(
+    table: WordTable, recipe: Recipe, size: int, tokens: list[str], min_count: int, alphabet: int | None,
+    tell: Tell | None,
+) -> Vocabulary:  # fmt: skip
+    if recipe.kind == "bpe":
+        return train_bytepairs(table, size, tokens, min_count, _about("merging pairs", tell))
+    if recipe.kind == "wordpiece":
+        return train_wordpieces(table, size, tokens, min_count, alphabet, _about("merging pairs", tell))
+    return train_unigram(table, size, tokens, min_count, alphabet, _about("dropping pieces", tell))
+
+
+def _about(name: str, tell: Tell | None) -> Callable[[int, int], None] | None:
+    return None if tell is None else lambda done, all: tell(name, done, all)
+
+
+def _count_tokens(counted: Counted, vocabulary: Vocabulary, recipe: Recipe) -> int:
+    model = build_model(vocabulary, recipe)
+    return sum(count * len(model.tokenize(word)) for word, count in counted.words.items())
+
+
+def _count_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

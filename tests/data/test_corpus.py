@@ -1,0 +1,231 @@
+"""A corpus holds the documents that should be in it, as the tokenizer has them, and tells what it dropped."""
+
+import errno
+import json
+import random
+
+import numpy as np
+import pytest
+from corpora import WORDS, make_bytelevel, make_documents, make_tokenizer, read_all, write_sentence
+
+import bertsmith
+from bertsmith.data.corpus import staging
+from bertsmith.data.shards import Corpus
+from bertsmith.errors import BertsmithError
+from bertsmith.text import load_tokenizer
+from bertsmith.text.sentences import split_sentences
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    return make_tokenizer(tmp_path_factory.mktemp("tokenizer"))
+
+
+@pytest.fixture
+def build(tmp_path, tokenizer):
+    def carry_out(documents, name="corpus", **given):
+        path, text = tmp_path / "texts.txt", "\n\n".join(documents) + "\n"
+        if not path.exists() or path.read_text() != text:  # a file that is written anew is another source
+            path.write_text(text)
+        given = {"tokenizer": tokenizer, "held_out": 0.0, **given}
+        corpus = bertsmith.build_corpus(tmp_path / "texts.txt", out=tmp_path / name, **given)
+        return corpus, json.loads((tmp_path / name / "report.json").read_text())
+
+    return carry_out
+
+
+def texts_of(corpus):
+    engine = corpus.tokenizer()
+    return [engine.decode(corpus.document(number)) for number in range(len(corpus))]
+
+
+@pytest.mark.parametrize("make", [make_tokenizer, make_bytelevel])
+def test_ids_and_bounds_are_those_of_each_document(build, tmp_path, make):
+    documents = make_documents(40)
+    folder = make(tmp_path / "own")
+    corpus, report = build(documents, tokenizer=folder, tokens_per_character=2)
+    engine = load_tokenizer(folder)
+    rows = engine.encode_many(documents, specials=False)
+    assert corpus.tokens.tolist() == [id for row in rows for id in row.ids]
+    assert corpus.documents.tolist() == [0, *np.cumsum([len(row.ids) for row in rows])]
+    assert corpus.sentences[0] == 0 and corpus.sentences[-1] == len(corpus.tokens)
+    assert set(corpus.documents.tolist()) <= set(corpus.sentences.tolist())
+    sentences = [sentence.strip() for document in documents for sentence in split_sentences(document)]
+    found = [
+        engine.decode(corpus.tokens[start:end]).strip()
+        for start, end in zip(corpus.sentences, corpus.sentences[1:], strict=False)
+    ]
+    assert [text.replace(" ", "").lower() for text in found] == [text.replace(" ", "").lower() for text in sentences]
+    first = corpus.first_sentences
+    assert [int(first[n + 1] - first[n]) for n in range(40)] == [len(split_sentences(text)) for text in documents]
+    assert report["dropped"] == {} and report["kept"]["train"]["documents"] == 40
+    if make is make_tokenizer:  # the other has a token a byte
+        assert report["disk"]["most_to_text"] < 2.5
+
+
+def test_duplicates_go_and_the_first_stays(build):
+    documents = make_documents(12, paragraphs=4)
+    near = documents[3].split(" ")
+    near[7] = "winter" if near[7] != "winter" else "summer"
+    draw = random.Random(5)
+    shared = " ".join(write_sentence(draw) for _ in range(2))
+    copies = [*documents, documents[2], " ".join(near), *(f"{text}\n{shared}" for text in make_documents(3, seed=9))]
+    corpus, report = build(copies)
+    assert {reason: told["count"] for reason, told in report["dropped"].items()} == {
+        "duplicate": 1, "near duplicate": 1, "duplicate paragraph": 2,
+    }  # fmt: skip
+    assert len(corpus) == 15
+    assert report["dropped"]["near duplicate"]["excerpts"]
+    kept, _ = build(copies, "all", duplicates=False, near_duplicates=False, filters=False)
+    assert len(kept) == len(copies)
+
+
+def test_filters_tell_why(build):
+    good = make_documents(30)
+    noise = " ".join("".join(random.Random(seed).choices("qxzjkvw", k=6)) for seed in range(80))
+    headed = [f"share this page\n{text}" for text in good]
+    _, report = build([*headed, "too short", noise, "the river runs. " * 60], boilerplate=20)
+    assert {reason: told["count"] for reason, told in report["dropped"].items()} == {
+        "too short": 1, "poor fit": 1, "repetition": 1, "boilerplate": 30,
+    }  # fmt: skip
+    assert report["dropped"]["boilerplate"]["excerpts"][0] == "share this page"
+    corpus, report = build([*headed, "too short", noise], "all", filters=False)
+    assert report["dropped"] == {} and len(corpus) == 32
+
+
+def test_chinese_fits_where_every_character_is_a_token(build, tmp_path):
+    characters = [chr(0x4E00 + place) for place in range(300)]
+    draw = random.Random(0)
+    documents = ["".join(draw.choices(characters, k=80)) + "。" for _ in range(10)]
+    folder = make_tokenizer(tmp_path / "chinese", more=[*characters, "。"])
+    corpus, report = build(documents, tokenizer=folder)
+    assert len(corpus) == 10 and report["dropped"] == {}
+    assert corpus.document(0).tolist() == load_tokenizer(folder).encode(documents[0], specials=False).ids
+
+
+@pytest.mark.parametrize("kind", ["text", "table", "squad", "lines", "tagged"])
+def test_paragraphs_of_a_benchmark_stay_out(build, tmp_path, kind):
+    documents = make_documents(20, paragraphs=2)
+    draw = random.Random(3)
+    question = " ".join(draw.choices(WORDS, k=13))
+    documents[4] += f"\nSome {question.upper().replace(' ', ', ')} others."
+    documents[6] += f"\nSome {question.rsplit(' ', 1)[0]} others."  # twelve words only
+    files = {
+        "text": ("a.txt", f"x\n{question}\n"),
+        "table": ("a.tsv", f"id\tsentence\n1\t{question}\n"),
+        "squad": ("a.json", json.dumps({"data": [{"paragraphs": [{"context": question, "qas": [{"id": "1"}]}]}]})),
+        "lines": ("a.jsonl", json.dumps({"premise": question, "label": 1}) + "\n" + json.dumps({"x": ["y"]})),
+        "tagged": ("a.conll", "".join(f"{word} O\n" for word in question.split()) + "\n"),
+    }
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench" / files[kind][0]).write_text(files[kind][1])
+    corpus, report = build(documents, exclude=tmp_path / "bench")
+    assert report["dropped"]["excluded"]["count"] == 1
+    assert [file["paragraphs"] for file in report["exclude"]] == [1]
+    assert len(corpus) == 20 and "others" not in texts_of(corpus)[4] and "others" in "".join(texts_of(corpus)[6].split())
+
+
+def test_the_held_out_part_is_apart_and_depends_on_the_document_alone(build):
+    documents = make_documents(300)
+    corpus, report = build(documents, held_out=0.2)
+    held = Corpus.open(corpus.folder, "held-out")
+    train, apart = texts_of(corpus), texts_of(held)
+    assert not set(train) & set(apart) and len(train) + len(apart) == 300
+    assert 30 < len(apart) < 95  # 60 ± 5 standard deviations
+    again, _ = build(documents[::-1], "again", held_out=0.2)
+    assert set(texts_of(Corpus.open(again.folder, "held-out"))) == set(apart)
+    assert report["kept"]["held-out"]["documents"] == len(apart)
+
+
+def test_codes_are_a_corpus_too(tmp_path):
+    rows = [[1, 5, 7], list(range(60)), [70_000, 3], list(range(60)), [1, 5, 7]]
+    lines = [json.dumps(rows[0]), json.dumps({"codes": rows[1]}), "70000 3", ",".join(map(str, rows[3])), "1 5 7"]
+    (tmp_path / "codes.jsonl").write_text("\n".join(lines))
+    corpus = bertsmith.build_corpus(tmp_path / "codes.jsonl", out=tmp_path / "c", codes=True, field="codes", held_out=0)
+    assert [corpus.document(number).tolist() for number in range(len(corpus))] == rows[:3]
+    assert corpus.tokens.dtype == np.uint32 and corpus.vocabulary == 70_001 + 5
+    assert corpus.specials["mask"] == 70_005 and corpus.tokenizer() is None
+    assert corpus.sentences.tolist() == corpus.documents.tolist()
+    for line, sentence in [
+        ("1 -2", "the code -2 is not between 0 and 9"), ("1 10", "the code 10"), ("a b", "whole numbers, not 'a b'"),
+        ("[1, 2.5]", "list of whole numbers"), ('{"x": 1}', 'no field "text"'), ("[1,", "not JSON"),
+    ]:  # fmt: skip
+        (tmp_path / "bad.txt").write_text(f"1 2\n{line}\n")
+        with pytest.raises(BertsmithError, match=sentence):
+            bertsmith.build_corpus(tmp_path / "bad.txt", out=tmp_path / "d", codes=True, vocabulary=10)
+    assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize(
+    "content, sentence",
+    [
+        (b"", "The sources hold no text"),
+        (b" \n\n \n", "The sources hold no text"),
+        (b"short", "Of 1 documents nothing is left to train on"),
+        (b"\x89PNG\0\0", "a picture, not text"),
+        (b"good\n\n" + "Köln".encode("latin-1"), "is not UTF-8"),
+    ],
+)
+def test_bad_sources_are_a_sentence_and_write_nothing(tmp_path, tokenizer, content, sentence):
+    (tmp_path / "a.txt").write_bytes(content)
+    with pytest.raises(BertsmithError, match=sentence):
+        bertsmith.build_corpus(tmp_path / "a.txt", tokenizer=tokenizer, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_one_giant_line_becomes_a_corpus(build):
+    corpus, report = build([" ".join(random.Random(0).choices(WORDS, k=1_200_000))])
+    assert len(corpus) == 2 and report["read"]["cut"] == 1
+    assert len(corpus.tokens) == 1_200_000
+    assert "longer than 4 MiB" in report["notes"][0]
+
+
+def test_a_folder_is_never_lost(build, tmp_path):
+    documents = make_documents(20)
+    build(documents)
+    before = read_all(tmp_path / "corpus")
+    said = []
+    build(documents, say=said.append, processes=1)
+    assert said == [f"{tmp_path / 'corpus'} is finished already; nothing was done."]
+    with pytest.raises(BertsmithError, match=r"shortest was 50 and is now 60; give another folder, or --overwrite"):
+        build(documents, shortest=60)
+    assert read_all(tmp_path / "corpus")["corpus.json"] == before["corpus.json"]
+    build(make_documents(25), overwrite=True)
+    assert len(Corpus.open(tmp_path / "corpus")) == 25
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("dear to me")
+    with pytest.raises(BertsmithError, match="is not empty and is not a corpus"):
+        build(documents, "mine", overwrite=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus", "mine", "texts.txt"]
+
+
+def test_a_full_disk_is_a_sentence_and_the_same_call_goes_on(build, tmp_path, monkeypatch):
+    documents = make_documents(50)
+    wanted = read_all(build(documents)[0].folder)
+    (tmp_path / "corpus").rename(tmp_path / "wanted")
+
+    def fail(self, name, array):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(staging.Staged, "add", fail)
+        with pytest.raises(BertsmithError, match="is full; make room, and the same command goes on"):
+            build(documents)
+    assert not (tmp_path / "corpus").exists()
+    build(documents)
+    found = read_all(tmp_path / "corpus")
+    assert {name: found[name] for name in found if name.endswith((".bin", "corpus.json"))} == {
+        name: wanted[name] for name in wanted if name.endswith((".bin", "corpus.json"))
+    }
+
+
+def test_settings_are_checked(tmp_path, tokenizer):
+    (tmp_path / "a.txt").write_text("x")
+    for given, sentence in [
+        ({"held_out": 0.9}, "held_out must be between 0 and 0.5"), ({"unit": "page"}, "unit 'page' is not known"),
+        ({"vocabulary": 5}, "vocabulary is for codes"), ({"engine": "spark"}, "engine 'spark' is not known"),
+        ({"processes": 0}, "processes must be 1 or more"), ({"codes": True}, "leave the tokenizer out"),
+        ({"tokenizer": None}, "give the folder of a tokenizer"), ({"exclude": ["none"]}, "none is not there"),
+    ]:  # fmt: skip
+        with pytest.raises(BertsmithError, match=sentence):
+            bertsmith.build_corpus(tmp_path / "a.txt", **{"tokenizer": tokenizer, "out": tmp_path / "o", **given})

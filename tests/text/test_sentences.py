@@ -1,0 +1,96 @@
+"""Cleaning changes nothing twice, and sentences joined are the text they were cut from."""
+
+import re
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bertsmith.text.normalizing import cut_paragraphs, normalize_text
+from bertsmith.text.sentences import sentence_ends, split_sentences
+
+HARD = [
+    "Dr. Smith met Mr. J. K. Jones at 3.14 p.m. on Jan. 5. | He left.",
+    "The U.S. Government said no. | The end.",
+    "He moved to the U.S. | The family followed.",
+    "Apple Inc. | The company grew. | It paid $3.50 per share.",
+    "It was in 1979. | Then came 1980.",
+    "Am 3. Oktober 1990 war es so weit. | Alle feierten.",
+    "1. First point. | 2. Second point.",
+    '"Stop!" he said. | "Go." | She went.',
+    "Wait... | What? | Yes! | No.",
+    "He paused... and went on.",
+    "See Fig. 3 and cf. Miller et al. for more. | (It is long.) | Good.",
+    "Visit www.example.com or mail a.b@c.org today. | Thanks.",
+    "Version 2.0.1 is out. | Pi is 3.14159, e is 2.71828.",
+    "今日は。|元気ですか？|はい！|「そう。」|と言った。",
+    "यह एक वाक्य है। | यह दूसरा है।",
+    "هل هذا جيد؟ | نعم.",
+    "یہ ایک جملہ ہے۔ | یہ دوسرا ہے۔",
+    "¿Qué hora es? | ¡Vamos! | Son las 3.",
+    "the gene is there. | in p. syringae it is not. | so be it",
+    "a heading|\n|Text below. | More.",
+]
+
+
+@pytest.mark.parametrize("marked", HARD)
+def test_hard_cases(marked):
+    wanted = re.split(r" ?\|(?!\n)", marked)
+    text = re.sub(r"\|", "", re.sub(r" \| ", " ", marked))
+    found = [sentence.strip(" ") for sentence in split_sentences(text)]
+    if "\n" in marked:
+        assert found == ["a heading\n", "Text below.", "More."]
+    else:
+        assert found == [part.strip() for part in wanted]
+
+
+pieces = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["Dr.", "e.g.", "U.S.", "3.14", "1,000.5", ".", "!", "?", "…", "。", "！", "।", "؟", '"', ")", " ", "  ",
+             "\n", "A", "b", "J.", "1979", "the", "中", "ö", "\u3000", "\u2029"]
+        ),
+        st.text(max_size=4),
+    ),
+    max_size=40,
+)  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(pieces)
+def test_sentences_joined_are_the_text_and_numbers_stay_whole(parts):
+    text = "".join(parts)
+    sentences = split_sentences(text)
+    assert "".join(sentences) == text
+    assert all(sentences)
+    cuts = set(sentence_ends(text)[:-1])
+    for number in re.finditer(r"\d+(?:[.,。]\d+)*", text):
+        assert not cuts & set(range(number.start() + 1, number.end()))
+
+
+@settings(max_examples=400, deadline=None)
+@given(pieces)
+def test_cleaning_a_clean_text_changes_nothing(parts):
+    text = normalize_text("".join(parts))
+    assert normalize_text(text) == text
+    assert unicodedata.is_normalized("NFC", text)
+    assert not re.search(r"[^\S\n ]|  |\n\n\n| \n|\n ", text) and text == text.strip()
+    assert not any(unicodedata.category(character) in ("Cc", "Cs") for character in text.replace("\n", ""))
+    # A sentence of a clean text has something in it, and no line goes on over a sentence's end.
+    for sentence in split_sentences(text):
+        assert sentence.strip() and "\n" not in sentence.rstrip("\n")
+    assert "".join("\n".join(cut_paragraphs(text)).split()) == "".join(text.split())
+
+
+def test_cleaning_keeps_what_a_reader_sees():
+    assert normalize_text("\ufeffa\u00adb \t\u3000c\r\nd\x00\x1b e\u2028f  \n\n\n\n g") == "ab c\nd e\nf\n\ng"
+    assert normalize_text("e\u0301") == "é"
+    assert normalize_text("می\u200cخواهم") == "می\u200cخواهم"
+    assert normalize_text("\ud800x") == "\ufffdx"
+
+
+def test_wrapped_lines_are_joined_where_blank_lines_part_paragraphs():
+    wrapped = "a line that is wrapped at about seventy characters, as mail was\nand that goes on here"
+    assert cut_paragraphs(f"{wrapped}\n\nshort\nlines") == [wrapped.replace("\n", " "), "short", "lines"]
+    assert cut_paragraphs(wrapped) == wrapped.split("\n")

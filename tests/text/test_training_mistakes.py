@@ -1,0 +1,109 @@
+"""What cannot be trained on is named in one sentence, and nothing that was there is lost."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from text.corpora import make_lines
+
+from bertsmith import BertsmithError, train_tokenizer
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(make_lines(100)), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"kind": "morphemes"}, "There is no tokenizer of the kind 'morphemes'; choose wordpiece, bpe, unigram."),
+        ({"size": 0}, "--size 0 must be a whole number above zero."),
+        ({"size": 20}, r"--size 20 is too small: 5 special tokens and the \d+ most frequent characters \(99.*\) already"),
+        ({"size": 200, "kind": "bpe"}, "--size 200 is too small: 5 special tokens and the 256 bytes already take 261"),
+        ({"size": 20, "kind": "unigram"}, "--size 20 is too small: 5 special tokens and the "),
+        ({"alphabet": 1000, "kind": "bpe"}, "--alphabet is for wordpiece and unigram"),
+        ({"join_punctuation": True}, "letters and punctuation together are for unigram, not for wordpiece."),
+        ({"special": ["[MASK]"]}, r"--special '\[MASK\]' is there already"),
+        ({"special": ["a b"]}, "--special 'a b' must be a word without spaces."),
+        ({"special": [""]}, "--special '' must be a word without spaces."),
+        ({"balance": 0.7}, "--balance needs several sources"),
+        ({"limit": 0}, "at most 0 characters"),
+        ({"min_count": 0}, "--min-count 0 must be"),
+    ],
+)
+def test_settings(options: dict[str, Any], sentence: str, text: Path, tmp_path: Path) -> None:
+    with pytest.raises(BertsmithError, match=sentence):
+        train_tokenizer(text, tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_balance_out_of_bounds(text: Path, tmp_path: Path) -> None:
+    with pytest.raises(BertsmithError, match=r"--balance 2 must lie between 0 .* and 1"):
+        train_tokenizer([text, text], tmp_path / "out", balance=2)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"", "there are no words to train on"),
+        (b" \n\n \t", "there are no words to train on"),
+        (b"\x7fELF\0\0\0", "is a program, not text"),
+        (b"some text \0 and a zero byte", "is a binary file, not text"),
+        ("Füchse\n".encode() * 9 + "Füchse".encode("latin-1"), "is not UTF-8"),
+    ],
+)
+def test_files(
+    content: bytes, sentence: str, threads: int, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bertsmith.text.training.parallel.ALONE", 0)
+    (tmp_path / "bad.txt").write_bytes(content)
+    sources = [tmp_path / "bad.txt", tmp_path / "bad.txt"] if threads == 1 else [tmp_path / "bad.txt", text]
+    if threads == 2 and not content.strip():
+        return  # there are words in the other one
+    with pytest.raises(BertsmithError, match=sentence):
+        train_tokenizer(sources, tmp_path / "out", threads=threads)
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    with pytest.raises(BertsmithError, match="is not there"):
+        train_tokenizer(tmp_path / "missing.txt", tmp_path / "out")
+
+
+def test_a_folder_with_other_things_is_left_alone(text: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "letter.doc").write_text("dear")
+    for overwrite in (False, True):
+        with pytest.raises(BertsmithError, match="holds other files, but no tokenizer"):
+            train_tokenizer(text, tmp_path / "out", overwrite=overwrite)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["letter.doc"]
+    with pytest.raises(BertsmithError, match="is a file; name a folder"):
+        train_tokenizer(text, text)
+
+
+def test_a_tokenizer_is_replaced_only_where_asked(text: Path, tmp_path: Path) -> None:
+    train_tokenizer(text, tmp_path / "out", kind="bpe", size=300)
+    with pytest.raises(BertsmithError, match="holds a tokenizer already; --overwrite replaces it"):
+        train_tokenizer(text, tmp_path / "out", size=300)
+    assert (tmp_path / "out" / "merges.txt").exists()
+    train_tokenizer(text, tmp_path / "out", size=300, overwrite=True)
+    assert not (tmp_path / "out" / "merges.txt").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "text.txt"]
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "unigram"])
+def test_more_pieces_than_the_text_has(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("low lower newest widest " * 3)
+    trained = train_tokenizer(tmp_path / "text.txt", tmp_path / "out", kind=kind, size=5000)
+    assert trained.pieces < 400 and trained.tokenizer.size == trained.pieces
+    assert trained.notes[0].startswith(f"The text gives only {trained.pieces} of the 5,000 pieces asked for")
+
+
+def test_one_giant_line(tmp_path: Path) -> None:
+    (tmp_path / "line.txt").write_text(" ".join(make_lines(20_000)), "utf-8")
+    trained = train_tokenizer(tmp_path / "line.txt", tmp_path / "out", kind="bpe", size=400)
+    assert trained.words == sum(len(line.split()) for line in make_lines(20_000))

@@ -1,0 +1,139 @@
+"""Corpora from the command line: the same bytes from any number of processes and after any kill."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+
+import pytest
+from corpora import make_documents, make_tokenizer, read_all, write_sentence
+from typer.testing import CliRunner
+
+import bertsmith
+from bertsmith.cli.app import app
+from bertsmith.data.corpus import building, engines, staging, writing
+from bertsmith.text import sources
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """Several files with all that is dropped in them, and a tokenizer."""
+    place = tmp_path_factory.mktemp("texts")
+    draw = random.Random(0)
+    for number in range(3):
+        documents = make_documents(60, seed=number, paragraphs=3)
+        documents = [f"share this\n{text}" if draw.random() < 0.5 else text for text in documents]
+        documents += [*documents[:3], "short", write_sentence(draw, 200), " ".join(documents[5].split(" ")[:-1])]
+        (place / "in").mkdir(exist_ok=True)
+        (place / "in" / f"{number}.txt").write_text("\n\n".join(documents))
+    (place / "bench.tsv").write_text(f"1\t{documents[10].splitlines()[-1]}\n")
+    make_tokenizer(place / "tokenizer")
+    return place
+
+
+def build(texts, out, **given):
+    return bertsmith.build_corpus(
+        texts / "in", tokenizer=texts / "tokenizer", out=out, exclude=texts / "bench.tsv", held_out=0.1, **given
+    )
+
+
+@pytest.fixture(scope="module")
+def wanted(texts):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(building, "cut_parts", small_parts)
+        build(texts, texts / "wanted")
+    return read_all(texts / "wanted")
+
+
+def small_parts(listed, unit=None):
+    return sources.cut_parts(listed, unit=unit, size=4000)
+
+
+def test_two_processes_write_the_bytes_of_one(texts, wanted, tmp_path, monkeypatch):
+    monkeypatch.setattr(building, "cut_parts", small_parts)
+    build(texts, tmp_path / "two", processes=2)
+    assert read_all(tmp_path / "two") == wanted
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["two"]
+    reasons = set(wanted["report.json"]["dropped"])
+    assert {"duplicate", "near duplicate", "too short", "boilerplate", "excluded"} <= reasons
+
+
+def test_parts_of_any_size_hold_the_same_tokens(texts, wanted, tmp_path):
+    build(texts, tmp_path / "whole")
+    found = read_all(tmp_path / "whole")
+    for name in wanted:
+        if name.endswith(".bin") or name == "corpus.json":
+            assert found[name] == wanted[name]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[4])
+from whole import test_corpus as t
+from bertsmith.data.corpus import building, staging, writing
+place, left = sys.argv[1], int(sys.argv[2])
+building.cut_parts = t.small_parts
+def mortal(function):
+    def counted(*given, **more):
+        global left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*given, **more)
+    return counted
+staging.Staged.add = mortal(staging.Staged.add)
+writing._put = mortal(writing._put)
+writing.np.savez = mortal(writing.np.savez)
+building.write_json = mortal(building.write_json)
+t.build(Path(place), Path(sys.argv[3]))
+"""
+
+
+@pytest.mark.parametrize("steps", [3, 40, 160, 215, 225, 260, 330])
+def test_killed_anywhere_it_goes_on_to_the_same_bytes(texts, wanted, tmp_path, monkeypatch, steps):
+    tests = os.path.dirname(os.path.dirname(__file__))
+    command = [sys.executable, "-c", KILLED, str(texts), str(steps), str(tmp_path / "out"), tests]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": tests})
+    assert done.returncode in (-signal.SIGKILL, 0), done.stderr
+    if done.returncode:
+        assert not (tmp_path / "out").exists()
+    monkeypatch.setattr(building, "cut_parts", small_parts)
+    build(texts, tmp_path / "out")
+    assert read_all(tmp_path / "out") == wanted
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
+
+
+def test_a_process_that_is_ended_is_a_sentence(texts, tmp_path, monkeypatch):
+    with pytest.raises(bertsmith.BertsmithError, match="ended from outside.*the same command goes on"):
+        list(engines.run(end_itself, [1, 2], 2))
+
+
+def end_itself(number):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_the_command_line_builds_and_tells(texts, tmp_path):
+    runner = CliRunner()
+    command = ["corpus", "build", str(texts / "in"), "--tokenizer", str(texts / "tokenizer"), "--out"]
+    done = runner.invoke(app, [*command, str(tmp_path / "c"), "--processes", "1", "--exclude", str(texts / "bench.tsv")])
+    assert done.exit_code == 0, done.output
+    built = json.loads(done.stdout.splitlines()[0])
+    told = runner.invoke(app, ["corpus", "info", str(tmp_path / "c"), "--check"])
+    assert json.loads(told.stdout.splitlines()[0]) == built
+    assert built["splits"]["train"]["documents"] > 100 and built["exclude"][0]["paragraphs"] == 1
+    assert runner.invoke(app, ["corpus", "build", str(texts / "in"), "--out", str(tmp_path / "d")]).exit_code == 2
+    again = runner.invoke(app, [*command, str(tmp_path / "c"), "--no-filters"])
+    assert "filters was True and is now False" in str(again.exception)
+
+
+def test_ray_without_ray_is_a_sentence(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(bertsmith.BertsmithError, match=r"pip install 'bertsmith\[ray\]'"):
+        list(engines.run(print, [1], 1, "ray"))
+
+
+def test_the_steps_that_are_killed_are_there():
+    assert staging.Staged.add and writing._put and building.write_json
