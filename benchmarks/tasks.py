@@ -9,21 +9,12 @@ training sets its own development part aside. SQuAD is the exception, as its rul
 """
 
 import argparse
-import json
-import os
 import shlex
-import subprocess
 import sys
-import tempfile
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import date
-from pathlib import Path
 from typing import Any
 
-from finetune import find_commit
+from runs import finetune, make_parser, side_by_side
 
 
 @dataclass(frozen=True)
@@ -91,35 +82,23 @@ ROWS = {
 }  # fmt: skip
 
 
-def command(name: str, data: str, out: str) -> list[str]:
-    """Words of `bertsmith …`."""
+def command(name: str, data: str) -> list[str]:
     row = ROWS[name]
-    words = ["finetune", "--task", row.task, "--train", f"{data}/{row.train}"]
+    words = ["--task", row.task, "--train", f"{data}/{row.train}"]
     for side, file in (("--dev", row.dev), ("--test", row.test)):
         words += [side, f"{data}/{file}"] if file else []
-    return [*words, "--out", out, *shlex.split(row.flags)]
+    return [*words, *shlex.split(row.flags)]
 
 
 def spell(name: str) -> str:
     """What a person types; $DATA is the folder with the datasets."""
-    return "bertsmith " + " ".join(command(name, "$DATA", f"runs/{name}"))
+    return f"bertsmith finetune {' '.join(command(name, '$DATA'))} --out runs/{name}"
 
 
-def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """A row of the table; one that fails leaves the end of what it said in `error`."""
+def work(name: str, options: argparse.Namespace) -> dict[str, Any]:
     row: dict[str, Any] = {"name": name, "command": spell(name), "show": ROWS[name].show}
-    threads = {"OMP_NUM_THREADS": str(options.threads), "RAYON_NUM_THREADS": str(options.threads)}
-    start = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        out = f"{folder}/run"
-        words = [sys.executable, "-m", "bertsmith", *command(name, str(options.data), out)]
-        words += ["--model", str(options.model)] if options.model else []
-        words += ["--seed", str(options.seed), "--device", options.device, "--threads", str(options.threads)]
-        done = subprocess.run([*words, *options.flags], capture_output=True, text=True, env={**os.environ, **threads})
-        if done.returncode:
-            return {**row, "error": (done.stderr or done.stdout)[-2000:]}
-        report = json.loads(Path(out, "metrics.json").read_text(encoding="utf-8"))
-    return {**row, **report["metrics"], "speed": report["speed"], "lengths": cuts(report), "wall_s": since(start)}
+    found = finetune([*command(name, str(options.data)), "--seed", str(options.seed)], options)
+    return {**row, **found, "lengths": cuts(found)} if "lengths" in found else {**row, **found}
 
 
 def cuts(report: dict[str, Any]) -> dict[str, Any]:
@@ -128,73 +107,27 @@ def cuts(report: dict[str, Any]) -> dict[str, Any]:
     return {side: {key: found[key] for key in kept if key in found} for side, found in report["lengths"].items()}
 
 
-def since(start: float) -> float:
-    return round(time.perf_counter() - start, 1)
-
-
-def show(row: dict[str, Any]) -> str:
-    if "error" in row:
-        return f"{row['name']:17} FAILED\n{row['error']}"
-    on = "test" if "test" in row else "dev"
+def tell(row: dict[str, Any]) -> str:
+    on = "test" if "test" in row["metrics"] else "dev"
     figures = []
     for metric in ROWS[row["name"]].show:
-        found = row[on][metric]
+        found = row["metrics"][on][metric]
         figures.append(f"{metric} {100 * found['value']:.1f} [{100 * found['low']:.1f}, {100 * found['high']:.1f}]")
     size = f"n {found['n']:,}"
     return f"{row['name']:17} {on:4} {', '.join(figures):60} {size:>8} {row['wall_s']:6.0f} s\n    {row['command']}"
 
 
-def write(rows: list[dict[str, Any]], options: argparse.Namespace) -> None:
-    if options.out is None:
-        return
-    import torch
-
-    machine = torch.cuda.get_device_name() if options.device == "cuda" else f"{options.threads} CPU threads"
-    beside = f", {options.jobs} runs side by side" if options.jobs > 1 else ""
-    about = {
-        "about": f"{machine}, torch {torch.__version__}{beside}",
-        "date": str(date.today()),
-        "commit": options.commit or find_commit(),
-    }
-    ordered = sorted(rows, key=lambda row: list(ROWS).index(row["name"]))
-    options.out.write_text(json.dumps({**about, "rows": ordered}, indent=1) + "\n", encoding="utf-8")
-
-
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, help="folder with the datasets")
-    parser.add_argument("--rows", type=lambda text: text.split(","), default=list(ROWS), help=", ".join(ROWS))
-    parser.add_argument("--model", type=Path, help="folder of the encoder; the default is bertsmith's own default")
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=1, help="rows side by side")
-    parser.add_argument("--flags", type=shlex.split, default=[], help="more flags of finetune, as in '--max-steps 20'")
-    parser.add_argument("--out", type=Path, help="write the figures as JSON, after every row")
-    parser.add_argument("--commit", help="named in the file where git is not there to tell")
-    parser.add_argument("--list", action="store_true", help="print the commands and run nothing")
-    return parser.parse_args()
-
-
 def main() -> None:
-    options = parse()
+    parser = make_parser(__doc__)
+    parser.add_argument("--rows", type=lambda text: text.split(","), default=list(ROWS), help=", ".join(ROWS))
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
     if options.list or options.data is None:  # `make bench` calls every script, and the data cannot be shipped
         for name in options.rows:
             print(spell(name))
         return
-    rows: list[dict[str, Any]] = []
-    lock = threading.Lock()
-
-    def keep(name: str) -> None:
-        row = run(name, options)
-        with lock:
-            rows.append(row)
-            print(show(row), flush=True)
-            write(rows, options)  # what is done stays done if the time runs out
-
-    with ThreadPoolExecutor(options.jobs) as pool:
-        list(pool.map(keep, options.rows))
-    sys.exit(any("error" in row for row in rows))
+    _, status = side_by_side(options.rows, lambda name: work(name, options), options, tell, lambda runs: None)
+    sys.exit(status)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 import json
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,18 @@ def presets() -> str:
     return table(["preset", "depth", "width", "heads", "inner", "vocabulary", "positions", "parameters"], rows)
 
 
+def list_verbs(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Each verb with its command; those of a group by both of their words."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from list_verbs(command, f"{name} ")
+        else:
+            yield before + name, command
+
+
 def verbs() -> str:
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     rows = []
-    for name, command in commands.items():
+    for name, command in list_verbs(typer.main.get_command(app)):
         first = (command.help or "").strip().splitlines()[0]
         example = re.search(r"^\s*(bertsmith .+)$", command.help or "", re.MULTILINE)
         assert example, name
@@ -109,11 +118,11 @@ def datasets() -> str:
     parts = []
     for found in read_results("tasks-*.json"):
         rows = []
-        for row in found["rows"]:
-            split = "test" if "test" in row else "dev"
+        for row in found["runs"]:
+            split = "test" if "test" in row["metrics"] else "dev"
             figures = [
                 f"{metric} **{100 * one['value']:.1f}** ({100 * one['low']:.1f} to {100 * one['high']:.1f})"
-                for metric, one in ((metric, row[split][metric]) for metric in row["show"])
+                for metric, one in ((metric, row["metrics"][split][metric]) for metric in row["show"])
             ]
             seconds = row["speed"]["seconds"]
             rows.append([row["name"], split, "; ".join(figures), f"`{row['command']}`", f"{seconds:.0f} s"])
@@ -121,7 +130,83 @@ def datasets() -> str:
     return "\n\n".join(parts)
 
 
+def glue() -> str:
+    """One table a file: medians over seeds, and the mean."""
+    parts = []
+    for found in read_results("glue-*.json"):
+        rows = [
+            [task["title"], metric, f"{100 * one['median']:.2f}", f"{100 * one['low']:.2f} – {100 * one['high']:.2f}",
+             f"{100 * one['sd']:.2f}"]
+            for task in found["tasks"] for metric, one in task["metrics"].items()
+        ]  # fmt: skip
+        (mean,) = found["means"]
+        rows.append([f"mean of {len(mean['tasks'])}", "", f"**{100 * mean['value']:.2f}**", "", ""])
+        head = ["task", "metric", f"median of {len(found['seeds'])} seeds", "worst – best", "sd"]
+        parts.append(f"{heading(found)}, {found['seconds']:.0f} s for all\n\n{table(head, rows)}")
+    return "\n\n".join(parts)
+
+
+def adapters() -> str:
+    parts = []
+    for found in read_results("adapters-*.json"):
+        rows = [
+            [row["task"], row["metric"], *(f"{row[way]['median']:.2f} ({len(row[way]['scores'])} seeds)"
+                                           for way in ("full", "adapter")), f"{row['adapter']['mb']:.2f} MB"]
+            for row in found["table"]
+        ]  # fmt: skip
+        parts.append(f"{heading(found)}\n\n{table(['data', 'metric', 'all learns', 'adapter', 'its size'], rows)}")
+    return "\n\n".join(parts)
+
+
+def features() -> str:
+    told = {"full": "all of it learns", "last": "last layer", "sum4": "sum of the last four",
+            "concat4": "last four side by side", "mix": "learned mix of all"}  # fmt: skip
+    parts = []
+    for found in read_results("features-*.json"):
+        scores: dict[str, dict[str, str]] = {}
+        for row in found["table"]:
+            layers, _, head = row["name"].partition("-")
+            scores.setdefault(layers, {})[head or "linear"] = f"{100 * row['median']:.2f} ({row['seeds']})"
+        rows = [[told[layers], found_.get("linear", ""), found_.get("bilstm", "")] for layers, found_ in scores.items()]
+        head = ["what the head reads", "linear head, dev F1 (seeds)", "two-layer BiLSTM, dev F1 (seeds)"]
+        parts.append(f"{heading(found)}\n\n{table(head, rows)}")
+    return "\n\n".join(parts)
+
+
+def several() -> str:
+    parts = []
+    for found in read_results("several-*.json"):
+        for mix in dict.fromkeys(row["mix"] for row in found["table"]):
+            mine = [row for row in found["table"] if row["mix"] == mix]
+            ways = [key for key in mine[0] if key not in ("mix", "member", "metric")]
+            rows = [
+                [row["member"], row["metric"], *(f"{100 * row[way]['mean']:.1f} ± {100 * row[way]['spread']:.1f} "
+                                                 f"({row[way]['seeds']})" for way in ways)]
+                for row in mine
+            ]  # fmt: skip
+            parts.append(table([mix, "metric", *(f"{way} (seeds)" for way in ways)], rows))
+        parts.append(heading(found))
+    return "\n\n".join(parts)
+
+
+def search() -> str:
+    parts = []
+    for found in read_results("search-gpu*.json"):
+        rows = [
+            [name, *(f"{100 * one['metrics'][metric][0]:.1f}" for metric in ("mrr@10", "recall@1", "recall@10")),
+             f"{one['queries_per_second']:,.0f}"]
+            for name, one in found["ways"].items()
+        ]  # fmt: skip
+        parts.append(f"{heading(found)}\n\n{table(['', 'MRR@10', 'recall@1', 'recall@10', 'queries/s'], rows)}")
+    return "\n\n".join(parts)
+
+
 TABLES = {
+    "glue": glue,
+    "adapters": adapters,
+    "features": features,
+    "several": several,
+    "search": search,
     "presets": presets,
     "verbs": verbs,
     "results": results,

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def build_corpus(
     similarity: float = 0.8,
     filters: bool = True,
     shortest: int = 50,
-    tokens_per_character: float = 0.3,
+    tokens_per_character: float | None = None,
     repetition: float = 0.5,
     boilerplate: int = 20,
     exclude: str | Path | Sequence[str | Path] = (),
@@ -76,6 +77,9 @@ def build_corpus(
     if _is_finished(target, asked, overwrite):
         say(f"{target} is finished already; nothing was done.")
         return Corpus.open(target)
+    target = target.absolute()
+    if engine == "ray":  # its workers stand in a folder of their own
+        listed = [replace(source, path=source.path.absolute()) for source in listed]
     building = target.parent / f".{target.name}.building"
     build = Build(asked, settings, listed, excluded, loaded, building, processes, engine, say)
     _carry_out(build, target)
@@ -110,6 +114,10 @@ def _carry_out(build: Build, target: Path) -> None:
         _move(finished, target)
         lock.release()
         shutil.rmtree(build.building, ignore_errors=True)
+    except BertsmithError:
+        if not build.has_work():  # a mistake at the start leaves nothing behind
+            shutil.rmtree(build.building, ignore_errors=True)
+        raise
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise BertsmithError(

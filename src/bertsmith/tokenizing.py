@@ -94,13 +94,13 @@ def train_tokenizer(
     tokens = _check_numbers(recipe, size, min_count, alphabet, special)
     check_folder(Path(out), overwrite)
     languages = given if balance is not None else [given]
-    counted = _count(languages, recipe, threads or _count_cores(), field, tell)
+    counted = _count(languages, Path(out), recipe, threads or _count_cores(), field, tell)
     factors = find_factors([each.characters for each in counted], 1.0 if balance is None else balance)
     words = counted[0].words if len(counted) == 1 else balance_counts([each.words for each in counted], factors)
     vocabulary = _train(make_table(words), recipe, size, tokens, min_count, alphabet, tell)
     tokenizer = build_tokenizer(vocabulary, recipe, list(special))
     save_trained(tokenizer, vocabulary, recipe, Path(out))
-    chunks = sum(each.chunks for each in counted)
+    chunks = max(sum(each.chunks for each in counted), 1)
     return TrainedTokenizer(
         tokenizer, Path(out), kind, len(vocabulary.pieces), size, chunks, sum(each.characters for each in counted),
         sum(_count_tokens(each, vocabulary, recipe) for each in counted) / chunks, vocabulary.covered,
@@ -127,12 +127,15 @@ def _check_numbers(
 
 
 def _count(
-    languages: Sequence[str | Path | Sequence[str | Path]], recipe: Recipe, threads: int, field: str, tell: Tell | None
-) -> list[Counted]:
+    languages: Sequence[str | Path | Sequence[str | Path]], out: Path, recipe: Recipe, threads: int, field: str,
+    tell: Tell | None,
+) -> list[Counted]:  # fmt: skip
     counted = []
     for number, language in enumerate(languages, 1):
         name = "counting words" + (f", language {number} of {len(languages)}" if len(languages) > 1 else "")
-        parts = cut_parts(list_sources(language))
+        # A vocab.txt in there is what an earlier run wrote, not text.
+        files = [source for source in list_sources(language) if out.resolve() not in source.path.resolve().parents]
+        parts = cut_parts(files)
         counted.append(count_parts(parts, recipe, threads, field, _about(name, tell)))
         if not counted[-1].words:
             named = language if isinstance(language, str | Path) else ", ".join(map(str, language))

@@ -70,7 +70,7 @@ def test_keys_find_near_documents_and_part_far_ones():
             shared = int(1000 * similarity)
             rest = draw.integers(0, 2**62, 1000 - shared, dtype=np.uint64)[: (1000 - shared) // 2]
             left = universe[: shared + (1000 - shared) // 2]
-            signatures = sign(np.concatenate([left, universe[:shared], rest]), np.array([len(left), shared + len(rest)]))
-            keys = band_keys(signatures)
+            counts = np.array([len(left), shared + len(rest)])
+            keys = band_keys(sign(np.concatenate([left, universe[:shared], rest]), counts))
             found[similarity] += bool((keys[0] == keys[1]).any())
     assert found[0.9] >= 98 and found[0.5] <= 20

@@ -1,10 +1,11 @@
 """A corpus opens as it was written, at once whatever its size, and refuses what does not belong to it."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
-from corpora import make_bytelevel, make_documents, make_tokenizer
+from corpus_texts import make_bytelevel, make_documents, make_tokenizer
 
 import bertsmith
 from bertsmith.data.shards import Corpus, choose_dtype, tokenizer_digest
@@ -38,7 +39,7 @@ def test_what_is_opened_is_a_map_of_what_was_written(folder):
 
 def test_the_ids_of_another_tokenizer_are_refused(folder, tmp_path):
     for other in (make_tokenizer(tmp_path / "other", more=["zebra"]), make_bytelevel(tmp_path / "bytes")):
-        with pytest.raises(BertsmithError, match="was made with another tokenizer .* or build the corpus again"):
+        with pytest.raises(BertsmithError, match=r"was made with another tokenizer .* or build the corpus again"):
             Corpus.open(folder / "corpus", tokenizer=load_tokenizer(other))
 
 
@@ -54,8 +55,6 @@ def test_the_ids_of_another_tokenizer_are_refused(folder, tmp_path):
     ],
 )
 def test_damage_is_a_sentence(folder, tmp_path, harm, sentence):
-    import shutil
-
     place = shutil.copytree(folder / "corpus", tmp_path / "copy")
     harm(place)
     with pytest.raises(BertsmithError, match=sentence):
@@ -63,8 +62,6 @@ def test_damage_is_a_sentence(folder, tmp_path, harm, sentence):
 
 
 def test_a_changed_byte_is_found_by_its_checksum(folder, tmp_path):
-    import shutil
-
     place = shutil.copytree(folder / "corpus", tmp_path / "copy")
     raw = bytearray((place / "train" / "tokens.bin").read_bytes())
     raw[100] ^= 1

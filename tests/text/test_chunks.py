@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Engine
 
 from bertsmith.text import chunks
+from bertsmith.text.chunk_table import LONGEST, ChunkTable
 from bertsmith.text.chunks import Encoder
 from bertsmith.text.normalizing import normalize_text
 from bertsmith.text.sentences import sentence_ends
@@ -43,9 +44,19 @@ def bytelevel(prefix=False, **more):
     engine = Engine(models.BPE({word: id for id, word in enumerate(words)}, merges))
     engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
     engine.decoder = decoders.ByteLevel()
-    engine.normalizer = normalizers.NFC() if more.get("nfc") else None
+    engine.normalizer = more.get("normalizer")
     engine.add_special_tokens([AddedToken("<mask>", lstrip=True, special=True)])
     engine.add_tokens([AddedToken("  ", normalized=False)])
+    return engine
+
+
+def marked():
+    """As `bertsmith tokenizer train --kind unigram` makes it."""
+    engine = unigram()
+    engine.normalizer = normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC()])
+    spaces = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
+    engine.pre_tokenizer = pre_tokenizers.Sequence([*spaces, pre_tokenizers.Split(Regex("[.!?]+"), "isolated")])
+    engine.add_special_tokens(["[MASK]"])
     return engine
 
 
@@ -60,7 +71,9 @@ ENGINES = {
     "cased": (wordpiece(lowercase=False, strip_accents=False), "words"),
     "not cleaned": (wordpiece(lowercase=True, clean_text=False, handle_chinese_chars=False), "words"),
     "bytes": (bytelevel(), "bytes"),
-    "bytes of NFC": (bytelevel(nfc=True), "bytes"),
+    "bytes of NFC": (bytelevel(normalizer=normalizers.NFC()), "bytes"),
+    "uncased bytes": (bytelevel(normalizer=normalizers.Lowercase()), "bytes"),
+    "marked words": (marked(), "marked words"),
     "prefixed bytes": (bytelevel(prefix=True), "prefixed bytes"),
     "unigram": (unigram(), None),
 }
@@ -80,7 +93,7 @@ TEXTS = st.lists(
 
 
 @pytest.mark.parametrize("name", ENGINES)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(texts=st.lists(TEXTS, min_size=1, max_size=4), clean=st.booleans())
 def test_ids_are_the_engines(name, texts, clean):
     engine, way = ENGINES[name]
@@ -132,3 +145,23 @@ def test_an_engine_that_looks_across_spaces_is_given_whole_documents():
     assert Encoder(Standing(engine)).way is None
     engine.pre_tokenizer = pre_tokenizers.ByteLevel(use_regex=False)
     assert Encoder(Standing(engine)).way is None
+
+
+def test_the_table_finds_a_chunk_or_says_that_it_does_not_know_it():
+    draw = random.Random(0)
+    letters = "abcdeä中"
+    chunks = [""] + ["".join(draw.choices(letters, k=draw.randint(1, 8))) for _ in range(150_000)]
+    known = list(dict.fromkeys(chunk.encode() for chunk in chunks))
+    table = ChunkTable()
+    for start in range(0, len(known), 40_000):
+        table.add(known[start : start + 40_000])
+    others = [chunk + b"x" for chunk in known[:2000]]
+    asked = [*known, *others]
+    text = b" ".join(asked)
+    lengths = np.array([len(chunk) for chunk in asked])
+    found = table.find(text, np.cumsum(lengths + 1) - lengths - 1, lengths)
+    assert (found[len(known) :] == -1).all()
+    numbers = found[: len(known)]
+    assert ((numbers == np.arange(len(known))) | (numbers == -1)).all()
+    short = lengths[: len(known)] <= LONGEST
+    assert (numbers[~short] == -1).all() and (numbers[short] >= 0).mean() > 0.98

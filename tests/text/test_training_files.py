@@ -22,7 +22,7 @@ from bertsmith.text import load_tokenizer
 from bertsmith.text.training.recipes import make_recipe
 
 KINDS = ["wordpiece", "bpe", "unigram"]
-SIZE = 500
+SIZE = 380
 FILES = {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt"}
 TEXTS = st.one_of(st.sampled_from(make_lines(60, seed=7)), st.text(max_size=40))
 
@@ -62,7 +62,8 @@ def digest(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_files_agree_with_each_other(kind: str, folders: dict[str, Path]) -> None:
     folder = folders[kind]
-    assert {path.name for path in folder.iterdir()} == FILES | ({"vocab.json", "merges.txt"} if kind == "bpe" else set())
+    more = {"vocab.json", "merges.txt"} if kind == "bpe" else set()
+    assert {path.name for path in folder.iterdir()} == FILES | more
     ids = Engine.from_file(str(folder / "tokenizer.json")).get_vocab()
     pieces = (folder / "vocab.txt").read_text("utf-8").rstrip("\n").split("\n")
     assert len(pieces) == SIZE
@@ -78,7 +79,9 @@ def test_the_files_agree_with_each_other(kind: str, folders: dict[str, Path]) ->
 def test_every_library_gives_the_same_ids(kind: str, text: str, pair: str, opened: dict[str, Any]) -> None:
     ours, engine, theirs = opened[kind]
     row = ours.encode(text, pair)
-    assert row.ids == engine.encode(text, pair).ids == theirs(text, pair)["input_ids"]
+    assert row.ids == engine.encode(text, pair).ids
+    if pair:  # transformers takes an empty one for none
+        assert row.ids == theirs(text, pair)["input_ids"]
     assert ours.encode(text).ids == theirs(text)["input_ids"]
     assert ours.decode(row.ids) == engine.decode(row.ids)
 
@@ -122,9 +125,7 @@ def test_the_order_of_the_text_and_the_processes_do_not_matter(
 
 
 @pytest.mark.parametrize("seed", ["1", "2"])
-def test_the_hash_seed_does_not_matter(
-    seed: str, corpus: Path, folders: dict[str, Path], tmp_path: Path
-) -> None:
+def test_the_hash_seed_does_not_matter(seed: str, corpus: Path, folders: dict[str, Path], tmp_path: Path) -> None:
     code = (
         "import sys, bertsmith\n"
         "for kind in sys.argv[3:]:\n"
@@ -137,10 +138,13 @@ def test_the_hash_seed_does_not_matter(
 
 
 def test_case_is_kept_or_not(tmp_path: Path) -> None:
-    (tmp_path / "text.txt").write_text("Élan élan Über über " * 20, "utf-8")
+    text = tmp_path / "text.txt"
+    text.write_text("Élan élan Über über " * 20, "utf-8")
     for kind in KINDS:
-        kept = train_tokenizer(tmp_path / "text.txt", tmp_path / f"{kind}-kept", kind=kind, size=300, cased=True).tokenizer
-        lost = train_tokenizer(tmp_path / "text.txt", tmp_path / f"{kind}-lost", kind=kind, size=300, cased=False).tokenizer
+        kept, lost = (
+            train_tokenizer(text, tmp_path / f"{kind}-{cased}", kind=kind, size=300, cased=cased).tokenizer
+            for cased in (True, False)
+        )
         assert kept.encode(" Über").ids != kept.encode(" über").ids
         assert lost.encode(" Über").ids == lost.encode(" über").ids
         assert kept.unk_id not in kept.encode("Über").ids
@@ -156,7 +160,7 @@ def test_chinese(kind: str, tmp_path: Path) -> None:
     if kind == "wordpiece":  # as BERT: each Chinese character is a word
         assert row.pieces == ["東", "京", "は", "京", "都"]
     else:
-        assert len(row.ids) < 5
+        assert len(tokenizer.encode("東京は日本の首都です", specials=False)) < 5
 
 
 def test_special_tokens_of_a_persons_own(tmp_path: Path) -> None:

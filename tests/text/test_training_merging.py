@@ -1,6 +1,7 @@
 """Merges against the textbook example, and against a trainer that counts all pairs anew before each merge."""
 
 from collections import Counter
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import given
@@ -26,7 +27,7 @@ def learn_plainly(words: Words, most: int, min_count: int) -> list[tuple[str, st
     while len(merges) < most:
         counts: Counter[tuple[str, str]] = Counter()
         for word, parts in cut.items():
-            for pair in zip(parts, parts[1:], strict=False):
+            for pair in pairwise(parts):
                 counts[pair] += words[word]
         counts = Counter({pair: count for pair, count in counts.items() if count >= min_count})
         if not counts:

@@ -21,7 +21,7 @@ def text(tmp_path: Path) -> Path:
     [
         ({"kind": "morphemes"}, "There is no tokenizer of the kind 'morphemes'; choose wordpiece, bpe, unigram."),
         ({"size": 0}, "--size 0 must be a whole number above zero."),
-        ({"size": 20}, r"--size 20 is too small: 5 special tokens and the \d+ most frequent characters \(99.*\) already"),
+        ({"size": 20}, r"--size 20 is too small: 5 special tokens and the \d+ most frequent characters \(99.*\)"),
         ({"size": 200, "kind": "bpe"}, "--size 200 is too small: 5 special tokens and the 256 bytes already take 261"),
         ({"size": 20, "kind": "unigram"}, "--size 20 is too small: 5 special tokens and the "),
         ({"alphabet": 1000, "kind": "bpe"}, "--alphabet is for wordpiece and unigram"),
@@ -107,3 +107,26 @@ def test_one_giant_line(tmp_path: Path) -> None:
     (tmp_path / "line.txt").write_text(" ".join(make_lines(20_000)), "utf-8")
     trained = train_tokenizer(tmp_path / "line.txt", tmp_path / "out", kind="bpe", size=400)
     assert trained.words == sum(len(line.split()) for line in make_lines(20_000))
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
+def test_an_alphabet_that_spells_nothing(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text("ab cd ef gh", "utf-8")
+    with pytest.raises(BertsmithError, match="No word of the text can be spelled with its 1 most frequent characters"):
+        train_tokenizer(tmp_path / "text.txt", tmp_path / "out", kind=kind, size=300, alphabet=1)
+
+
+def test_what_an_earlier_run_wrote_is_no_text(text: Path, tmp_path: Path) -> None:
+    for overwrite in (False, True):
+        train_tokenizer(tmp_path, tmp_path / "out", size=300, overwrite=overwrite)
+        pieces = (tmp_path / "out" / "vocab.txt").read_bytes()
+    train_tokenizer(text, tmp_path / "other", size=300)
+    assert (tmp_path / "other" / "vocab.txt").read_bytes() == pieces
+
+
+def test_a_helper_that_dies_is_named(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bertsmith.text.training.parallel.ALONE", 0)
+    monkeypatch.setattr("bertsmith.text.training.parallel._CODE", "raise SystemExit(3)")
+    (tmp_path / "more.txt").write_text("more text")
+    with pytest.raises(BertsmithError, match="A process that counted words ended with status 3"):
+        train_tokenizer([text, tmp_path / "more.txt"], tmp_path / "out", threads=2)

@@ -8,12 +8,12 @@ import subprocess
 import sys
 
 import pytest
-from corpora import make_documents, make_tokenizer, read_all, write_sentence
+from corpus_texts import make_documents, make_tokenizer, read_all, write_sentence
 from typer.testing import CliRunner
 
 import bertsmith
 from bertsmith.cli.app import app
-from bertsmith.data.corpus import building, engines, staging, writing
+from bertsmith.data.corpus import building, engines
 from bertsmith.text import sources
 
 
@@ -106,8 +106,8 @@ def test_killed_anywhere_it_goes_on_to_the_same_bytes(texts, wanted, tmp_path, m
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
 
 
-def test_a_process_that_is_ended_is_a_sentence(texts, tmp_path, monkeypatch):
-    with pytest.raises(bertsmith.BertsmithError, match="ended from outside.*the same command goes on"):
+def test_a_process_that_is_ended_is_a_sentence():
+    with pytest.raises(bertsmith.BertsmithError, match=r"ended from outside.*the same command goes on"):
         list(engines.run(end_itself, [1, 2], 2))
 
 
@@ -118,7 +118,8 @@ def end_itself(number):
 def test_the_command_line_builds_and_tells(texts, tmp_path):
     runner = CliRunner()
     command = ["corpus", "build", str(texts / "in"), "--tokenizer", str(texts / "tokenizer"), "--out"]
-    done = runner.invoke(app, [*command, str(tmp_path / "c"), "--processes", "1", "--exclude", str(texts / "bench.tsv")])
+    more = ["--processes", "1", "--exclude", str(texts / "bench.tsv")]
+    done = runner.invoke(app, [*command, str(tmp_path / "c"), *more])
     assert done.exit_code == 0, done.output
     built = json.loads(done.stdout.splitlines()[0])
     told = runner.invoke(app, ["corpus", "info", str(tmp_path / "c"), "--check"])
@@ -135,5 +136,17 @@ def test_ray_without_ray_is_a_sentence(monkeypatch):
         list(engines.run(print, [1], 1, "ray"))
 
 
-def test_the_steps_that_are_killed_are_there():
-    assert staging.Staged.add and writing._put and building.write_json
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_ray_writes_the_same_bytes(texts, wanted, tmp_path, monkeypatch):
+    ray = pytest.importorskip("ray")
+    monkeypatch.setattr(building, "cut_parts", small_parts)
+    tests = os.path.dirname(os.path.dirname(__file__))
+    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": tests}})
+    try:
+        build(texts, tmp_path / "ray", engine="ray")
+        assert read_all(tmp_path / "ray") == wanted
+        (tmp_path / "bad.txt").write_bytes(b"good\n\nK\xf6ln")
+        with pytest.raises(bertsmith.BertsmithError, match="is not UTF-8"):
+            bertsmith.build_corpus(tmp_path / "bad.txt", texts / "tokenizer", tmp_path / "bad", engine="ray")
+    finally:
+        ray.shutdown()

@@ -86,12 +86,19 @@ def run_shell(line, folder):
     return subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, env={**os.environ})
 
 
+def list_verbs(line):
+    found = run_shell(f"{line} --help", ROOT).stdout
+    return re.findall(r"^  ([a-z]+)  ", found.partition("Commands:")[2], re.MULTILINE)
+
+
 def examples_in_help():
-    found = run_shell("bertsmith --help", ROOT).stdout
-    verbs = re.findall(r"^  ([a-z]+)  ", found.partition("Commands:")[2], re.MULTILINE)
+    verbs = list_verbs("bertsmith")
     assert len(verbs) >= 6
     for verb in verbs:
         page = run_shell(f"bertsmith {verb} --help", ROOT).stdout
+        if "Commands:" in page:
+            parts = list_verbs(f"bertsmith {verb}")
+            page = "".join(run_shell(f"bertsmith {verb} {part} --help", ROOT).stdout for part in parts)
         examples = re.findall(rf"^\s+(bertsmith {verb}.*)$", page, re.MULTILINE)
         assert examples, verb
         yield from examples

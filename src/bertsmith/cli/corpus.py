@@ -52,8 +52,13 @@ def build(
     filters: Annotated[bool, typer.Option("--filters/--no-filters", help="The four filters below.")] = True,
     shortest: Annotated[int, typer.Option(metavar="N", help="Characters a document must have.")] = 50,
     tokens_per_character: Annotated[
-        float, typer.Option(metavar="X", help="Drop documents that the tokenizer cuts finer than this.")
-    ] = 0.3,
+        float | None,
+        typer.Option(
+            metavar="X",
+            show_default=False,
+            help="Drop documents that the tokenizer cuts finer than this.  [default: 0.3, more for a small vocabulary]",
+        ),
+    ] = None,
     repetition: Annotated[
         float, typer.Option(metavar="X", help="Share of a document's five-token runs that may be repeats.")
     ] = 0.5,

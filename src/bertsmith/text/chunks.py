@@ -13,13 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from bertsmith.text.chunk_table import LONGEST, ChunkTable, Growing
 from bertsmith.text.tokenizer import Tokenizer
 
 CHUNKS = 1 << 20  # how many are remembered before the table begins anew
 CHARACTERS = 64 << 20  # and how long they may be together
-_LOCAL = {"BertNormalizer", "NFD", "NFC", "NFKD", "NFKC", "Lowercase", "StripAccents"}
+_LOCAL = {"BertNormalizer", "NFD", "NFC", "NFKD", "NFKC", "Nmt", "Lowercase", "StripAccents"}
+_LOCAL_BYTES = {"NFC", "Lowercase"}
 # Byte-level splitting gives a space to the word behind it, so runs of white space need the whole text.
-_RUNS = re.compile(r"[^\S \n]|[ \n][ \n]")
+_RUNS = ("  ", " \n", "\n ", "\n\n")
+_ODD_SPACE = re.compile("[\t\x0b-\r\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 _FIRST = "\n\n"  # stands before the first chunk of a document; such a run cannot be in one
 
 
@@ -42,49 +45,64 @@ class Encoder:
             return self._encode_whole(texts, ends)
         if slow:
             return self._encode_mixed(texts, ends, frozenset(slow))
-        words: list[str] = []
         lengths: list[int] = []
-        cut = self._cut_words if self.way == "words" else self._cut_bytes
-        for text, stops in zip(texts, ends, strict=True):
-            cut(text, stops, words, lengths)
-        ids, per_word = self._look_up(words)
-        # A sum over each sentence's words: the difference of the running total at its bounds.
-        total = np.concatenate([[0], np.cumsum(per_word)])
+        cut = self._cut_bytes if self.way in ("bytes", "prefixed bytes") else self._cut_words
+        spread = " ".join([cut(text, stops, lengths) for text, stops in zip(texts, ends, strict=True) if stops])
+        ids, per_chunk = self._look_up(spread, sum(lengths))
+        # A sum over each sentence's chunks: the difference of the running total at its bounds.
+        total = np.concatenate([[0], np.cumsum(per_chunk)])
         bounds = np.cumsum(np.array(lengths, np.int64))
         return ids, np.diff(total[bounds], prepend=0)
 
     def _is_fast(self, text: str, ends: Sequence[int]) -> bool:
         if self.way == "words":
             return True
-        if self.way is None or _RUNS.search(text) or text[:1].isspace() or text[-1:].isspace():
+        if self.way == "marked words":
+            return all(text[end - 1] in " \n" for end in ends[:-1])
+        if self.way is None or any(run in text for run in _RUNS) or _ODD_SPACE.search(text):
+            return False
+        if text.startswith((" ", "\n")) or text.endswith((" ", "\n")):
             return False
         if self.way == "prefixed bytes" and "\n" in text:
             return False  # the engine would put a space before a chunk that begins with a line end
         return all(text[end - 1] in " \n" for end in ends[:-1])
 
-    def _cut_words(self, text: str, ends: Sequence[int], words: list[str], lengths: list[int]) -> None:
+    def _cut_words(self, text: str, ends: Sequence[int], lengths: list[int]) -> str:
+        """The chunks of a text with spaces between, and how many each sentence has."""
         text, start = text.replace("\n", " "), 0
-        for end in ends:
-            more = text[start:end].split(" ")
-            words += more
-            lengths.append(len(more))
-            start = end
+        if all(text[end - 1] == " " for end in ends[:-1]):
+            # Every sentence but the last ends with a space, so it has as many chunks as spaces.
+            for end in ends:
+                lengths.append(text.count(" ", start, end))
+                start = end
+            lengths[-1] += 1
+            return text
+        sentences = [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+        lengths += [sentence.count(" ") + 1 for sentence in sentences]
+        return " ".join(sentences)
 
-    def _cut_bytes(self, text: str, ends: Sequence[int], words: list[str], lengths: list[int]) -> None:
-        start, before = 0, _FIRST
+    def _cut_bytes(self, text: str, ends: Sequence[int], lengths: list[int]) -> str:
+        start, before = 0, 1  # a chunk begins with each space, and the first with the text
         for end in ends:
             stop = end if end == len(text) else end - 1
-            more = text[start:stop].replace("\n", " \n").split(" ")
-            if before != " ":
-                more[0] = before + more[0]
-            words += more
-            lengths.append(len(more))
-            start, before = end, text[end - 1]
+            lengths.append(text.count(" ", start, stop) + text.count("\n", start, stop) + before)
+            start, before = stop, 0
+        return _FIRST + (text.replace("\n", " \n") if "\n" in text else text)
 
-    def _look_up(self, words: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    def _look_up(self, spread: str, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of `count` chunks with a space between each two, and how many each has."""
+        if not count:
+            return np.empty(0, np.int32), np.empty(0, np.int64)
         if len(self._index) > CHUNKS or self._index.characters > CHARACTERS:
             self._forget()
-        places = np.fromiter(map(self._index.__getitem__, words), np.int64, len(words))
+        text = spread.encode("utf-8")
+        spaces = np.flatnonzero(np.frombuffer(text, np.uint8) == ord(" "))
+        starts, stops = np.concatenate([[0], spaces + 1]), np.concatenate([spaces, [len(text)]])
+        has_zero = b"\0" in text  # which the table takes for an end
+        places = np.full(count, -1) if has_zero else self._table.find(text, starts, stops - starts)
+        rest = np.flatnonzero(places < 0)
+        chunks = [text[start:stop].decode("utf-8") for start, stop in zip(starts[rest], stops[rest], strict=True)]
+        places[rest] = np.fromiter(map(self._index.__getitem__, chunks), np.int64, len(chunks))
         if self._index.new:
             self._learn(self._index.take_new())
         counts = self._counts.values[places]
@@ -93,7 +111,7 @@ class Encoder:
         return self._ids.values[where], counts
 
     def _learn(self, chunks: list[str]) -> None:
-        spelled = chunks if self.way == "words" else [_spell(chunk) for chunk in chunks]
+        spelled = [_spell(chunk) for chunk in chunks] if self.way in ("bytes", "prefixed bytes") else chunks
         found = [self._cut_plain(chunk) for chunk in spelled]
         odd = [number for number, ids in enumerate(found) if ids is None]
         if odd:
@@ -106,6 +124,8 @@ class Encoder:
         self._ids.extend(ids)
         self._starts.extend(len(self._ids) - len(ids) + np.cumsum(counts) - counts)
         self._counts.extend(counts)
+        # A chunk with a zero byte keeps its number there, but is not to be found: it is longer than any that is.
+        self._table.add([_long_if_zero(chunk.encode("utf-8")) for chunk in chunks])
 
     def _cut_plain(self, chunk: str) -> list[int] | None:
         words = self._plain.cut(chunk)
@@ -121,8 +141,9 @@ class Encoder:
 
     def _forget(self) -> None:
         self._index = _Index()
+        self._table = ChunkTable()
         self._words: dict[str, list[int]] = {}
-        self._ids, self._counts, self._starts = _Growing(np.int32), _Growing(np.int64), _Growing(np.int64)
+        self._ids, self._counts, self._starts = Growing(np.int32), Growing(np.int64), Growing(np.int64)
 
     def _encode_whole(self, texts: Sequence[str], ends: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
         ids, counts = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
@@ -169,24 +190,8 @@ class _Index(dict[str, int]):
         return new
 
 
-class _Growing:
-    """An array that grows at its end, twice as large each time it is full."""
-
-    def __init__(self, kind: type) -> None:
-        self.values: np.ndarray = np.empty(1024, kind)
-        self._length = 0
-
-    def __len__(self) -> int:
-        return self._length
-
-    def extend(self, more: np.ndarray) -> None:
-        end = self._length + len(more)
-        if end > len(self.values):
-            larger = np.empty(max(end, 2 * len(self.values)), self.values.dtype)
-            larger[: self._length] = self.values[: self._length]
-            self.values = larger
-        self.values[self._length : end] = more
-        self._length = end
+def _long_if_zero(chunk: bytes) -> bytes:
+    return chunk if b"\0" not in chunk else bytes(LONGEST + 1)
 
 
 class _PlainWords:
@@ -197,8 +202,11 @@ class _PlainWords:
 
     def __init__(self, parts: dict[str, Any], way: str | None) -> None:
         added = [token["content"].lower() for token in parts["added_tokens"]]
-        self._added = re.compile("|".join(map(re.escape, added))) if added else None
-        self._pattern = self._BERT if way == "words" else self._GPT if way else None
+        # A mark that stands in each added token is found faster than the tokens themselves.
+        marks = [next((letter for letter in content if not letter.isalnum()), "") for content in added]
+        sought = marks if all(marks) else added
+        self._added = re.compile("|".join(sorted({re.escape(one) for one in sought}))) if added else None
+        self._pattern = {"words": self._BERT, "bytes": self._GPT, "prefixed bytes": self._GPT}.get(way or "")
         self._is_prefixed = way == "prefixed bytes"
         cleaner = parts["normalizer"] or {}
         steps = cleaner.get("normalizers", [cleaner])
@@ -211,8 +219,11 @@ class _PlainWords:
         low = chunk.lower()
         if self._added is not None and self._added.search(low):
             return None
+        chunk = low if self._is_lower else chunk
         if self._pattern is self._BERT:
-            return self._BERT.findall(low if self._is_lower else chunk)
+            if chunk.isalnum():
+                return [chunk]
+            return [chunk[:-1], chunk[-1]] if chunk[:-1].isalnum() else self._BERT.findall(chunk)
         if self._is_prefixed and not chunk.startswith(" "):
             chunk = f" {chunk}"
         return [word.replace(" ", "Ġ") for word in self._GPT.findall(chunk)]
@@ -226,7 +237,7 @@ def _spell(chunk: str) -> str:
 
 
 def _find_way(parts: dict[str, Any]) -> str | None:
-    """ "words": BERT's; "bytes" and "prefixed bytes": GPT-2's; None: each document whole."""
+    """ "words": BERT's; "marked words": split at spaces, then marked; "bytes", "prefixed bytes": GPT-2's; or None."""
     splitter, model = parts["pre_tokenizer"] or {}, parts["model"]
     cleaner = parts["normalizer"] or {"type": "Sequence", "normalizers": []}
     steps = cleaner["normalizers"] if cleaner["type"] == "Sequence" else [cleaner]
@@ -237,8 +248,11 @@ def _find_way(parts: dict[str, Any]) -> str | None:
         return None
     if splitter.get("type") == "BertPreTokenizer":
         return "words"
+    several = [one["type"] for one in splitter.get("pretokenizers", [])]
+    if several[:1] == ["WhitespaceSplit"]:  # whatever comes then sees one word
+        return "marked words"
     if splitter.get("type") == "ByteLevel" and splitter.get("use_regex", True):
-        if any(step["type"] != "NFC" for step in steps) or any(token["rstrip"] for token in added):
+        if any(step["type"] not in _LOCAL_BYTES for step in steps) or any(token["rstrip"] for token in added):
             return None
         return "prefixed bytes" if splitter["add_prefix_space"] else "bytes"
     return None

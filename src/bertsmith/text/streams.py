@@ -69,10 +69,7 @@ def refuse_binary(start: bytes, path: Path) -> None:
 
 
 def read_blocks(stream: IO[bytes], path: Path, start: int, end: int | None) -> Iterator[bytes]:
-    """The bytes from `start` (where the stream stands) to `end` in blocks, UTF-8's mark at the start left out.
-
-    The first block may be empty: it is there so that the caller sees where the text begins.
-    """
+    """The bytes from `start`, where the stream stands, to `end` in blocks; what is no text is an error."""
     left = None if end is None else end - start
     is_first = start == 0
     while left is None or left > 0:

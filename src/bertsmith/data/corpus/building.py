@@ -73,6 +73,11 @@ class Build:
         self._write(jobs, shares)
         return self._finish(shares, time.monotonic() - begun)
 
+    def has_work(self) -> bool:
+        """Whether a part is done that a later call would not have to do again."""
+        tokens = (self.building / "parts").glob("*/tokens.bin")
+        return any(file.stat().st_size > 0 for file in tokens if not file.parent.name.endswith(".aside"))
+
     def _prepare(self) -> None:
         self.building.mkdir(parents=True, exist_ok=True)
         if self.tokenizer is not None:

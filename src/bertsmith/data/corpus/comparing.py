@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bertsmith.data.corpus.minhash import band_keys, estimate
+from bertsmith.data.corpus.minhash import BAND, PLACES, band_keys, estimate
 from bertsmith.data.corpus.settings import CorpusSettings
 from bertsmith.data.corpus.staging import read_staged
 
@@ -53,7 +53,7 @@ def compare(folders: Sequence[Path], settings: CorpusSettings) -> Verdicts:
         for members, _ in _groups(folders, "document_hashes", document_bounds):
             documents[members[1:]] = DUPLICATE
     if settings.near_duplicates:
-        _mark_near(folders, document_bounds, settings.similarity, documents)
+        _mark_near(folders, settings.similarity, documents)
     if not settings.codes:
         _mark_paragraphs(folders, document_bounds, paragraph_bounds, settings, documents, paragraphs)
     return Verdicts(documents, paragraphs, document_bounds, paragraph_bounds, held_out)
@@ -82,14 +82,14 @@ def _groups(folders: Sequence[Path], name: str, bounds: np.ndarray) -> Iterator[
             yield where[starts[number] : ends[number]], int(every[starts[number]])
 
 
-def _mark_near(folders: Sequence[Path], bounds: np.ndarray, similarity: float, documents: np.ndarray) -> None:
+def _mark_near(folders: Sequence[Path], similarity: float, documents: np.ndarray) -> None:
     """A document goes where it is alike enough to one before it with which it shares a key."""
     signed = np.concatenate([read_staged(folder, "signed") for folder in folders] or [np.empty(0, bool)])
     rows = np.flatnonzero(signed)  # the place of each signature's document
     if not len(rows):
         return
     starts = np.concatenate([[0], np.cumsum([len(read_staged(folder, "signatures")) for folder in folders])])
-    for band in range(band_keys(np.zeros((1, 128), np.uint8)).shape[1]):
+    for band in range(PLACES // BAND):
         keys = np.concatenate([band_keys(read_staged(folder, "signatures"))[:, band] for folder in folders])
         candidates = np.flatnonzero(documents[rows] == STAYS)
         order = candidates[np.argsort(keys[candidates], kind="stable")]
@@ -106,7 +106,7 @@ def _mark_near(folders: Sequence[Path], bounds: np.ndarray, similarity: float, d
 
 
 def _signatures(folders: Sequence[Path], starts: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    found = np.empty((len(numbers), 128), np.uint8)
+    found = np.empty((len(numbers), PLACES), np.uint8)
     parts = np.searchsorted(starts, numbers, side="right") - 1
     for part in np.unique(parts):
         here = parts == part

@@ -63,6 +63,7 @@ def _run_ray(function: Callable[[J], None], jobs: Sequence[J]) -> Iterator[int]:
             return {"error": str(error)}
         return {"error": ""}
 
+    ray.data.DataContext.get_current().enable_progress_bars = False
     rows = ray.data.from_items([{"number": number} for number in range(len(jobs))], override_num_blocks=len(jobs))
     for number, row in enumerate(rows.map(carry_out).iter_rows(), 1):
         if row["error"]:

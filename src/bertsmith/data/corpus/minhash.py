@@ -63,7 +63,7 @@ def sign(hashes: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 def band_keys(signatures: np.ndarray) -> np.ndarray:
     """(documents, 16) uint64."""
-    return np.ascontiguousarray(signatures).view("<u8")
+    return np.ascontiguousarray(signatures).view(f"<u{BAND}")
 
 
 def estimate(left: np.ndarray, right: np.ndarray) -> np.ndarray:

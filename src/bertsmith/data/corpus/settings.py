@@ -1,6 +1,7 @@
 """What a corpus build is asked for. In: what a person gives. Out: checked settings, which also say what has changed."""
 
 from dataclasses import asdict, dataclass, fields
+from math import log
 from typing import Any
 
 from bertsmith.errors import BertsmithError
@@ -17,7 +18,7 @@ class CorpusSettings:
     similarity: float = 0.8  # of two documents that count as one
     filters: bool = True
     shortest: int = 50  # characters of a document
-    tokens_per_character: float = 0.3  # more says that the text is not in a language that the tokenizer knows
+    tokens_per_character: float | None = None  # from which on a document does not fit; None: by the vocabulary
     repetition: float = 0.5  # share of a document's five-token sequences that it has said before
     boilerplate: int = 20  # documents in which a short line may stand
     gram: int = 13  # words in a row that a paragraph may not share with an excluded file
@@ -36,6 +37,15 @@ class CorpusSettings:
             raise BertsmithError(f"unit {self.unit!r} is not known; use one of {', '.join(UNITS)}.")
         if self.vocabulary is not None and not self.codes:
             raise BertsmithError("vocabulary is for codes; the vocabulary of text is its tokenizer's.")
+
+
+    def most_tokens(self, vocabulary: int) -> float:
+        """Tokens a character from which on a document is dropped.
+
+        Cramming (Geiping and Goldstein 2023) drops from 0.3 on with a vocabulary of 32,768; a smaller one cuts all text
+        finer, by about the ratio of the logarithms.
+        """
+        return self.tokens_per_character or 0.3 * log(32_768) / log(min(max(vocabulary, 256), 32_768))
 
 
 def name_difference(before: dict[str, Any], now: dict[str, Any]) -> str | None:

@@ -112,12 +112,13 @@ def _stage_codes(job: Job, staged: Staged) -> None:
 
 
 def _stage_text(job: Job, staged: Staged) -> None:
-    encoder, kind = _encoder(str(job.building / TOKENIZER))
+    encoder, size = _encoder(str(job.building / TOKENIZER))
     excluded = _excluded(str(job.building / GRAMS), job.settings.gram)
+    kind, most = choose_dtype(size), job.settings.most_tokens(size)
     for texts in _clean_blocks(job, staged, excluded):
         ends = [sentence_ends(text) for text in texts]
         ids, counts = encoder.encode(texts, ends)
-        _add_texts(texts, ends, ids.astype(kind), counts, job.settings, staged)
+        _add_texts(texts, ends, ids.astype(kind), counts, job.settings, most, staged)
 
 
 def _clean_blocks(job: Job, staged: Staged, excluded: Excluded | None) -> Iterator[list[str]]:
@@ -171,7 +172,7 @@ def _without_excluded(texts: list[str], excluded: Excluded | None, staged: Stage
 
 def _add_texts(
     texts: list[str], ends: list[list[int]], ids: np.ndarray, counts: np.ndarray, settings: CorpusSettings,
-    staged: Staged,
+    most: float, staged: Staged,
 ) -> None:  # fmt: skip
     """Filters whole documents by their tokens, and adds the rest."""
     if not texts:
@@ -182,7 +183,7 @@ def _add_texts(
     keep = lengths > 0
     if settings.filters:
         widths = np.array([len(text) + 3 * count_wide(text) for text in texts])
-        is_poor = lengths > settings.tokens_per_character * widths
+        is_poor = lengths > most * widths
         is_repetitive = (repeated_share(hashes, per_document) > settings.repetition) & (lengths >= LEAST)
         for reason, mask in (("poor fit", is_poor), ("repetition", is_repetitive & ~is_poor)):
             for number in np.flatnonzero(mask & keep):
@@ -253,10 +254,10 @@ def _add_signatures(
 
 
 @lru_cache(maxsize=1)
-def _encoder(folder: str) -> tuple[Encoder, np.dtype[Any]]:
+def _encoder(folder: str) -> tuple[Encoder, int]:
     """One for all parts that a process does, so that what it learnt of words stays."""
     tokenizer = Tokenizer.from_folder(folder)
-    return Encoder(tokenizer), choose_dtype(tokenizer.size)
+    return Encoder(tokenizer), tokenizer.size
 
 
 @lru_cache(maxsize=1)

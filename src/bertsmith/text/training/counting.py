@@ -8,11 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from bertsmith.text.training.recipes import Recipe
+from bertsmith.text.training.recipes import EDGE, Recipe
 
 SLICE = 1_000_000  # characters of a text that are worked on at a time, so that one giant line costs no more
 PATIENCE = 64_000_000  # characters after which the chunks are handed to the engine, which bounds their table
-_EDGE = re.compile(r"(?<=[^ \n\t\r])[ \n\t\r]")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -78,7 +77,7 @@ def cut_slices(text: str) -> Iterator[str]:
     start = 0
     while len(text) - start > SLICE:
         stop = start + SLICE
-        edges = [found.start() for found in _EDGE.finditer(text, stop - 2000, stop)]
+        edges = [found.start() for found in EDGE.finditer(text, max(start + 1, stop - 2000), stop)]
         stop = edges[-1] if edges else stop
         yield text[start:stop]
         start = stop

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from queue import Empty, Queue
@@ -134,7 +135,8 @@ class _Helper:
         self.thread.join()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
-                pipe.close()
+                with suppress(OSError):  # a process that died left something unread
+                    pipe.close()
         self.process.wait()
 
 
@@ -142,19 +144,26 @@ def serve() -> None:
     """What a process does: counts the parts it is told, one a line, then writes all that it counted."""
     recipe, field = json.loads(sys.argv[1])
     counter = WordCounter(Recipe(**recipe))
-    while content := json.loads(sys.stdin.buffer.readline() or b"null"):
+    while line := sys.stdin.buffer.readline():  # it ends without a word when the first process was killed
+        content = json.loads(line)
+        if content is None:
+            counted = counter.finish()
+            counts = list(counted.words.values())
+            _say([list(counted.words), counts, counted.chunks, counted.characters, counted.skipped])
+            return
         try:
             _count_part(counter, _read(content), field)
             _say(None)
         except BertsmithError as error:
             _say(str(error))
-    counted = counter.finish()
-    _say([list(counted.words), list(counted.words.values()), counted.chunks, counted.characters, counted.skipped])
 
 
 def _say(content: object) -> None:
-    sys.stdout.buffer.write(json.dumps(content).encode() + b"\n")
-    sys.stdout.buffer.flush()
+    try:
+        sys.stdout.buffer.write(json.dumps(content).encode() + b"\n")
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:  # nobody listens any more
+        os._exit(1)
 
 
 def _describe(part: Part) -> dict[str, Any]:

@@ -18,10 +18,14 @@ KINDS: tuple[str, ...] = get_args(Kind)
 SQUARE = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 ANGLE = {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"}
 
-# No kind's words cross from a character that is no space to one of these, so text may be cut in front of them. Other
-# spaces are left to the engine: it removes some that Python would cut at.
+# What Unicode calls white space; Python's own \s holds four more.
+_SPACE = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+# WordPiece and unigram: other spaces are left to the engine, which removes some of them without dividing a word.
 _WORDS = re.compile(r"[^ \n\t\r]+")
-_SPACED_WORDS = re.compile(r"[ \n\t\r]*[^ \n\t\r]+|[ \n\t\r]+")
+# BPE: a word takes the space before it, and of several spaces the last.
+_SPACED_WORDS = re.compile(rf"[{_SPACE}]*[^{_SPACE}]+|[{_SPACE}]+")
+# Here a text may be cut for every kind.
+EDGE = re.compile(rf"(?<=[^{_SPACE}])[ \n\t\r]")
 
 # As SentencePiece has it: a piece holds one of letters, digits, other signs; Chinese and Japanese stand apart.
 _EAST = r"\p{Han}\p{Hiragana}\p{Katakana}ー"

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bertsmith.errors import BertsmithError
+
 Ints = NDArray[np.int64]
 
 USUAL = 1000  # characters that a vocabulary knows where it has the room, as in BERT's trainer
@@ -83,4 +85,9 @@ def spelled(table: WordTable, alphabet: Alphabet) -> WordTable:
         return table
     unknown = np.zeros(len(table.lengths), dtype=bool)
     unknown[np.repeat(np.arange(len(table.lengths)), table.lengths)[~known]] = True
+    if unknown.all():
+        raise BertsmithError(
+            f"No word of the text can be spelled with its {len(alphabet.codes):,} most frequent characters alone; "
+            f"give a larger --alphabet or --size."
+        )
     return table.take(~unknown)

@@ -1,21 +1,24 @@
 """Texts to build corpora from, and tokenizers to build them with."""
 
+import json
 import random
 
 from tokenizers import Tokenizer as Engine
 from tokenizers import decoders, models, pre_tokenizers
 
-WORDS = (
+_TEXT = (
     "the a river bank runs by old house green field small town people who lived near water always spoke of long winter "
     "and short summer when children went down to market early light came over hills birds sang in trees"
-).split()
+)
+WORDS = _TEXT.split()
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 def make_tokenizer(folder, more=()):
     """WordPiece, uncased, of the words above and the letters."""
     letters = "abcdefghijklmnopqrstuvwxyz0123456789.,!?:;'\"()-"
-    pieces = dict.fromkeys([*SPECIALS, *WORDS, *letters, *(f"##{letter}" for letter in letters if letter.isalnum()), *more])
+    inner = [f"##{letter}" for letter in letters if letter.isalnum()]
+    pieces = dict.fromkeys([*SPECIALS, *WORDS, *letters, *inner, *more])
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer", "do_lower_case": true}')
@@ -47,8 +50,6 @@ def make_documents(count, seed=0, paragraphs=3):
 
 def read_all(folder):
     """Every file below a folder, but for how long it took."""
-    import json
-
     found = {}
     for path in sorted(folder.rglob("*")):
         if path.name == "report.json":

@@ -1,0 +1,82 @@
+"""`bertsmith tokenizer train`: what it writes, what it says, and what it refuses."""
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from text.corpora import make_lines
+
+from bertsmith.text import load_tokenizer
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text("\n".join(make_lines(300)), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "unigram"])
+def test_it_trains_and_says_so_in_one_record(real, kind, text, tmp_path):
+    ran = real("tokenizer", "train", text, "--kind", kind, "--size", 320, "--out", tmp_path / "out", "--special", "[A]")
+    assert (ran.status, len(ran.records)) == (0, 1)
+    record = ran.records[0]
+    assert (record["kind"], record["pieces"], record["folder"]) == (kind, 320, str(tmp_path / "out"))
+    tokenizer = load_tokenizer(tmp_path / "out")
+    assert tokenizer.id("[A]") == 5
+    content = text.read_text("utf-8")
+    assert record["words"] == len(content.split())
+    tokens = len(tokenizer.encode(content, specials=False))
+    assert record["tokens_per_word"] == pytest.approx(tokens / record["words"], abs=1e-4)
+
+
+def test_fewer_pieces_than_asked_for_are_a_note(real, text, tmp_path):
+    ran = real("tokenizer", "train", text, "--size", 30000, "--out", tmp_path / "out")
+    assert ran.status == 0
+    assert ran.err.startswith(f"note: The text gives only {ran.records[0]['pieces']} of the 30,000 pieces asked for")
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "sentence"),
+    [
+        (["--size", 20], 1, "error: --size 20 is too small"),
+        (["--kind", "morphemes"], 2, "'morphemes' is not one of"),
+        (["--balance", 0.7], 1, "error: --balance needs several sources"),
+        (["--threads", 0], 2, "--threads"),
+    ],
+)
+def test_mistakes(real, words, status, sentence, text, tmp_path):
+    ran = real("tokenizer", "train", text, "--out", tmp_path / "out", *words)
+    assert (ran.status, ran.out) == (status, "")
+    assert sentence in ran.err
+
+
+def test_languages(real, text, tmp_path):
+    other = tmp_path / "other.txt"
+    other.write_text("ovaj jezik ima malo teksta " * 5)
+    ran = real("tokenizer", "train", text, other, "--balance", 0.5, "--size", 320, "--out", tmp_path / "out")
+    assert ran.status == 0
+    assert ran.records[0]["factors"][0] == 1 < ran.records[0]["factors"][1]
+
+
+def test_help_has_an_example_for_each_kind(real):
+    ran = real("tokenizer", "train", "--help")
+    assert ran.status == 0
+    assert "bertsmith tokenizer train texts/ --kind bpe --size 32000 --out my-tokenizer" in ran.out
+    assert "train" in real("tokenizer", "--help").out
+
+
+def test_a_terminal_gets_one_line(text, tmp_path):
+    leader, follower = pty.openpty()
+    words = ["tokenizer", "train", text, "--size", "320", "--out", tmp_path / "out"]
+    command = [sys.executable, "-m", "bertsmith", *words]
+    process = subprocess.Popen(command, stdout=follower, stderr=subprocess.PIPE, env={**os.environ, "COLUMNS": "200"})
+    _, said = process.communicate(timeout=60)
+    os.close(follower)
+    shown = os.read(leader, 10_000).decode()
+    os.close(leader)
+    assert process.returncode == 0, said
+    assert "320 pieces," in shown and "tokens a word over" in shown and shown.rstrip().endswith(" s")
