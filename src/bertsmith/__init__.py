@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from bertsmith.sweeping import sweep
     from bertsmith.together import finetune_together
     from bertsmith.tokenizing import train_tokenizer
+    from bertsmith.unlabelled import evaluate_blimp, evaluate_masked, pseudo_likelihood
 
 __version__ = "0.1.0"
 __all__ = [
-    "BertsmithError", "Model", "benchmark", "build_corpus", "check", "corpus_info", "evaluate", "finetune",
-    "finetune_together", "index", "load", "models_table", "sweep", "train_tokenizer",
+    "BertsmithError", "Model", "benchmark", "build_corpus", "check", "corpus_info", "evaluate",
+    "evaluate_blimp", "evaluate_masked", "finetune", "finetune_together", "index", "load", "models_table",
+    "pseudo_likelihood", "sweep", "train_tokenizer",
 ]  # fmt: skip
 
 _HOMES = {
@@ -40,11 +42,14 @@ _HOMES = {
     "check": "bertsmith.checking",
     "corpus_info": "bertsmith.corpora",
     "evaluate": "bertsmith.evaluating",
+    "evaluate_blimp": "bertsmith.unlabelled",
+    "evaluate_masked": "bertsmith.unlabelled",
     "finetune": "bertsmith.finetuning",
     "finetune_together": "bertsmith.together",
     "index": "bertsmith.searching",
     "load": "bertsmith.loading",
     "models_table": "bertsmith.models.presets",
+    "pseudo_likelihood": "bertsmith.unlabelled",
     "sweep": "bertsmith.sweeping",
     "train_tokenizer": "bertsmith.tokenizing",
 }

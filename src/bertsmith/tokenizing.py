@@ -23,6 +23,7 @@ from bertsmith.text.training.unigram import train_unigram
 from bertsmith.text.training.vocabulary import Vocabulary
 from bertsmith.text.training.wordpieces import train_wordpieces
 
+PART = 4 << 20  # bytes that a process counts at a time
 Tell = Callable[[str, int, int], None]  # what is done, how much of it, of how much
 
 
@@ -135,11 +136,13 @@ def _count(
         name = "counting words" + (f", language {number} of {len(languages)}" if len(languages) > 1 else "")
         # A vocab.txt in there is what an earlier run wrote, not text.
         files = [source for source in list_sources(language) if out.resolve() not in source.path.resolve().parents]
-        parts = cut_parts(files)
+        parts = cut_parts(files, size=PART)
         counted.append(count_parts(parts, recipe, threads, field, _about(name, tell)))
         if not counted[-1].words:
             named = language if isinstance(language, str | Path) else ", ".join(map(str, language))
-            raise BertsmithError(f"{named}: there are no words to train on; give files with text.")
+            long = counted[-1].skipped
+            why = f"all {long:,} words are over the --limit of characters" if long else "there are no words to train on"
+            raise BertsmithError(f"{named}: {why}; give files with text.")
     return counted
 
 

@@ -69,6 +69,12 @@ def test_files(
     assert not (tmp_path / "out").exists()
 
 
+def test_one_word_without_end(tmp_path: Path) -> None:
+    (tmp_path / "line.txt").write_text("a" * 3_000_000)
+    with pytest.raises(BertsmithError, match=r"line\.txt: all 3 words are over the --limit of characters"):
+        train_tokenizer(tmp_path / "line.txt", tmp_path / "out")
+
+
 def test_nothing_there(tmp_path: Path) -> None:
     with pytest.raises(BertsmithError, match="is not there"):
         train_tokenizer(tmp_path / "missing.txt", tmp_path / "out")

@@ -63,7 +63,7 @@ def build(
         float, typer.Option(metavar="X", help="Share of a document's five-token runs that may be repeats.")
     ] = 0.5,
     boilerplate: Annotated[
-        int, typer.Option(metavar="N", help="Drop short lines that stand in so many documents.")
+        int, typer.Option(metavar="N", help="Drop short lines that stand in so many documents and in one of 1,000.")
     ] = 20,
     exclude: Annotated[
         list[str] | None,

@@ -1,5 +1,5 @@
-"""`bertsmith evaluate`: how well a model does on labelled data, with an interval, and whether it beats another; or how
-well it can be fine-tuned on the tasks of a benchmark.
+"""`bertsmith evaluate`: how well a model does on labelled data, with an interval, and whether it beats another; how
+well it can be fine-tuned on the tasks of a benchmark; or what it knows of language without labels.
 """
 
 from collections.abc import Mapping
@@ -13,6 +13,7 @@ from bertsmith.cli.benchmark import BenchmarkOptions, run_benchmark
 from bertsmith.cli.flags import ColumnFlags, Flags, check_flags
 from bertsmith.cli.options import Format, ModelOptions, look_here
 from bertsmith.cli.output import Cuts, Rows, drop_nan, wants_json, write_json, write_note, write_table
+from bertsmith.cli.unlabelled import USED, UnlabelledOptions, run_unlabelled
 from bertsmith.training.choices import TaskChoices
 from bertsmith.training.settings import Training
 
@@ -26,7 +27,7 @@ TRAINED = tuple(each.name for each in fields(Training) if each.name not in ("see
 
 def evaluate(
     folder: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="With --benchmark: the folder that holds its tasks.")
+        Path | None, typer.Argument(metavar="DIR", help="With --benchmark: the folder that holds its tasks, or its text.")
     ] = None,
     *,
     data: Annotated[
@@ -47,17 +48,21 @@ def evaluate(
     columns: Annotated[dict[str, str], ColumnFlags()],
     choices: Annotated[dict[str, Any], Flags(TaskChoices, "Task", CHOSEN)],
     asked: BenchmarkOptions,
+    unlabelled: UnlabelledOptions,
     training: Annotated[dict[str, Any], Flags(Training, "Training, with --benchmark", TRAINED)],
 ) -> None:
     """Measure a fine-tuned model on labelled data: each metric with its 95 % interval.
 
-    With --benchmark: fine-tune a model on each task of a benchmark, with several seeds, and tell the medians.
+    With --benchmark glue: fine-tune a model on each task, with several seeds, and tell the medians. With blimp or
+    masked nothing is trained: grammar by which of two sentences is likelier, words of plain text and its perplexity.
 
     \b
     Examples:
       bertsmith evaluate --model my-classifier --data reviews.csv
       bertsmith evaluate --model my-classifier --compare another-model --data reviews.csv --json
       bertsmith evaluate --benchmark glue GLUE --tasks cola,sst2 --seeds 2 --jobs 2 --out scores
+      bertsmith evaluate --benchmark blimp BLIMP --model my-encoder --limit 100
+      bertsmith evaluate --benchmark masked held-out.txt --model my-encoder --samples 1000
     """
     import bertsmith
 
@@ -67,8 +72,12 @@ def evaluate(
                             "format": format, **columns}.items():  # fmt: skip
             if value is not None:
                 raise typer.BadParameter(f"--{name} has no use with --benchmark; leave it out.")
+        if asked.benchmark in USED:
+            return run_unlabelled(asked, unlabelled, folder, options, {**choices, **training})
+        unlabelled.refuse()
         return run_benchmark(asked, folder, options, {**choices, **training})
     asked.refuse_alone()
+    unlabelled.refuse()
     if folder is not None:
         raise typer.BadParameter(f"{folder} is given as a benchmark's folder; labelled data goes to --data.")
     if training:

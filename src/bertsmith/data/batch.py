@@ -5,6 +5,7 @@ product runs on real tokens only; attention alone looks at the bounds.
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, groupby
@@ -23,6 +24,7 @@ class Batch:
     segments: Tensor  # (tokens,)
     positions: Tensor  # (tokens,) counted from 0 in each row
     lengths: tuple[int, ...]
+    causal: bool = False  # whether a token sees only itself and those before it in its row
 
     @classmethod
     def of(
@@ -46,6 +48,18 @@ class Batch:
         positions = np.arange(len(ids)) - np.repeat(starts, lengths)
         on_device = [torch.from_numpy(values).to(device) for values in (ids, segments, positions)]
         return cls(on_device[0], on_device[1], on_device[2], lengths)
+
+    def reading(self, ids: Tensor) -> "Batch":
+        """The same rows with other ids in their places; what is known of their bounds is kept."""
+        found = copy(self)
+        found.ids = ids
+        return found
+
+    def reading_onward(self) -> "Batch":
+        """The same rows, each token of which sees only what came before it."""
+        found = copy(self)
+        found.causal = True
+        return found
 
     @cached_property
     def groups(self) -> list[tuple[int, int, int]]:

@@ -63,6 +63,7 @@ GLUE = (
 )  # fmt: skip
 
 BENCHMARKS: dict[str, Sequence[BenchmarkTask]] = {"glue": GLUE}
+UNTRAINED = {"blimp": "evaluate_blimp", "masked": "evaluate_masked"}  # nothing is fine-tuned: functions of their own
 
 
 @dataclass(frozen=True)
@@ -73,10 +74,11 @@ class TaskFiles:
 
 
 def find_benchmark(name: str) -> Sequence[BenchmarkTask]:
+    if name in UNTRAINED:
+        raise BertsmithError(f"{name} needs no fine-tuning; call bertsmith.{UNTRAINED[name]}.")
     if name not in BENCHMARKS:
-        raise BertsmithError(
-            f"{name!r} is not a benchmark{_suggest(str(name), BENCHMARKS)}; there is {', '.join(BENCHMARKS)}."
-        )
+        known = {**BENCHMARKS, **UNTRAINED}
+        raise BertsmithError(f"{name!r} is not a benchmark{_suggest(str(name), known)}; there is {', '.join(known)}.")
     return BENCHMARKS[name]
 
 

@@ -34,20 +34,21 @@ class Attention(nn.Module):
 def attend(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int = 0, drop: float = 0.0) -> Tensor:
     """Each token's mix of the values in its own row, q, k, v and the result (tokens, heads, size).
 
-    `window` > 0 lets a token see that many neighbours to each side; `drop` of the weights are left out.
+    `window` > 0 lets a token see that many neighbours to each side; `drop` of the weights are left out. In a causal
+    batch a token sees none that come after it.
     """
     if _has_varlen(q):
         return _attend_varlen(q, k, v, batch, window, drop)
     if q.is_cuda and len(batch.groups) > 1:
         return _attend_padded(q, k, v, batch, window, drop)
     if len(batch.groups) == 1:
-        return _attend_group(q, k, v, len(batch.lengths), window, drop)
+        return _attend_group(q, k, v, len(batch.lengths), window, drop, batch.causal)
     if q.requires_grad:
         return _attend_buckets(q, k, v, batch, window, drop)
     mixed = []
     for start, rows, length in batch.groups:
         here = slice(start, start + rows * length)
-        mixed.append(_attend_group(q[here], k[here], v[here], rows, window, drop))
+        mixed.append(_attend_group(q[here], k[here], v[here], rows, window, drop, batch.causal))
     return torch.cat(mixed)
 
 
@@ -60,22 +61,29 @@ def _has_varlen(q: Tensor) -> bool:
 
 def _attend_varlen(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int, drop: float) -> Tensor:
     # The operator below torch.nn.attention.varlen, which has no dropout and imports the compiler.
-    side = window or -1
+    before = window or -1
+    after = 0 if batch.causal else before
     longest, bounds = batch.longest, batch.bounds
     found = torch.ops.aten._flash_attention_forward(
-        q, k, v, bounds, bounds, longest, longest, drop, False, False, window_size_left=side, window_size_right=side
-    )
+        q, k, v, bounds, bounds, longest, longest, drop, batch.causal, False,
+        window_size_left=before, window_size_right=after,
+    )  # fmt: skip
     mixed: Tensor = found[0]
     return mixed
 
 
-def _attend_group(q: Tensor, k: Tensor, v: Tensor, rows: int, window: int, drop: float) -> Tensor:
+def _attend_group(
+    q: Tensor, k: Tensor, v: Tensor, rows: int, window: int, drop: float, causal: bool = False
+) -> Tensor:
     """Rows of one length: no padding, no mask. The CPU's path: a call a length costs less than one padded call."""
     shape = (rows, len(q) // rows, *q.shape[1:])
     q, k, v = q.view(shape).transpose(1, 2), k.view(shape).transpose(1, 2), v.view(shape).transpose(1, 2)
     # (rows, heads, length, size)
-    near = _near(q.shape[2], window, q.device) if 0 < window < q.shape[2] else None
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=near, dropout_p=drop).transpose(1, 2).flatten(0, 1)
+    near = _near(q.shape[2], window, q.device, causal) if 0 < window < q.shape[2] else None
+    mixed = F.scaled_dot_product_attention(
+        q, k, v, attn_mask=near, dropout_p=drop, is_causal=causal and near is None
+    )
+    return mixed.transpose(1, 2).flatten(0, 1)
 
 
 def _attend_buckets(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int, drop: float) -> Tensor:
@@ -83,12 +91,14 @@ def _attend_buckets(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int, 
     gradient in one piece where slices would each fill a whole tensor with zeros."""
     sizes = [bucket.tokens for bucket in batch.buckets]
     parts = zip(batch.buckets, q.split(sizes), k.split(sizes), v.split(sizes), strict=True)
-    return torch.cat([_attend_bucket(*part, window, drop) for part in parts])
+    return torch.cat([_attend_bucket(*part, window, drop, batch.causal) for part in parts])
 
 
-def _attend_bucket(bucket: Bucket, q: Tensor, k: Tensor, v: Tensor, window: int, drop: float) -> Tensor:
+def _attend_bucket(
+    bucket: Bucket, q: Tensor, k: Tensor, v: Tensor, window: int, drop: float, causal: bool
+) -> Tensor:
     if bucket.places is None or bucket.mask is None:
-        return _attend_group(q, k, v, bucket.rows, window, drop)
+        return _attend_group(q, k, v, bucket.rows, window, drop, causal)
     shape = (bucket.rows, bucket.longest, *q.shape[1:])
     q, k, v = (
         x.new_zeros(bucket.rows * bucket.longest, *x.shape[1:])
@@ -97,16 +107,16 @@ def _attend_bucket(bucket: Bucket, q: Tensor, k: Tensor, v: Tensor, window: int,
         .transpose(1, 2)
         for x in (q, k, v)
     )  # (rows, heads, longest, size)
-    seen = _seen(bucket.mask, window)
+    seen = _seen(bucket.mask, window, causal)
     mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=seen, dropout_p=drop)
     return mixed.transpose(1, 2).flatten(0, 1).index_select(0, bucket.places)
 
 
-def _seen(mask: Tensor, window: int) -> Tensor:
+def _seen(mask: Tensor, window: int, causal: bool) -> Tensor:
     """Which places each place of padded rows looks at, from a mask (rows, longest) of those that hold a token."""
     seen = mask[:, None, None, :]
-    if window:
-        seen = seen & _near(mask.shape[1], window, mask.device)
+    if window or causal:
+        seen = seen & _near(mask.shape[1], window or mask.shape[1], mask.device, causal)
         seen = seen | ~mask[:, None, :, None]  # a padded query must see something, or its softmax is undefined
     return seen
 
@@ -114,7 +124,7 @@ def _seen(mask: Tensor, window: int) -> Tensor:
 def _attend_padded(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int, drop: float) -> Tensor:
     """Rows of any lengths in one call: for GPUs in full precision, where many small calls cost more than padding."""
     mask = batch.mask  # (rows, longest)
-    seen = _seen(mask, window)
+    seen = _seen(mask, window, batch.causal)
     q, k, v = (_pad(x, mask) for x in (q, k, v))
     return F.scaled_dot_product_attention(q, k, v, attn_mask=seen, dropout_p=drop).transpose(1, 2)[mask]
 
@@ -126,7 +136,8 @@ def _pad(x: Tensor, mask: Tensor) -> Tensor:
     return room.transpose(1, 2)
 
 
-def _near(length: int, window: int, device: torch.device) -> Tensor:
-    """(length, length): whether two places are at most `window` apart."""
+def _near(length: int, window: int, device: torch.device, causal: bool = False) -> Tensor:
+    """(length, length): whether two places are at most `window` apart, and where causal, the second no later."""
     place = torch.arange(length, device=device)
-    return (place[:, None] - place).abs() <= window
+    behind = place[:, None] - place  # of each place, how far the others lie before it
+    return (behind >= 0) & (behind <= window) if causal else behind.abs() <= window

@@ -52,9 +52,11 @@ class FeatureStudy(TaskStudy):
         found = take_rows(self.features, self.starts, rows)
         return replace(work, given={**work.given, "features": Given(found, "token", 0.0)})
 
-    def losses(self, network: Network, batch: Batch, given: Mapping[str, Tensor], part: str = "") -> dict[str, Tensor]:
+    def losses(
+        self, network: Network, batch: Batch, given: Mapping[str, Tensor], work: Work | None = None
+    ) -> dict[str, Tensor]:
         recalled: Any = Recalled(network, given["features"].float())
-        return super().losses(recalled, batch, given, part)
+        return super().losses(recalled, batch, given, work)
 
 
 @dataclass(frozen=True)

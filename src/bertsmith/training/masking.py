@@ -33,7 +33,9 @@ class MaskStudy(Drawn):
         plan = plan_batches([len(self.rows[i].ids) for i in mine], budget)
         return [self._work([self._hide(step, mine[i]) for i in some]) for some in plan]
 
-    def losses(self, network: Network, batch: Batch, given: Mapping[str, Tensor], part: str = "") -> dict[str, Tensor]:
+    def losses(
+        self, network: Network, batch: Batch, given: Mapping[str, Tensor], work: Work | None = None
+    ) -> dict[str, Tensor]:
         return {"loss": masked_loss(network, batch, given["at"], given["gold"], self.head).sum()}
 
     def _hide(self, step: int, number: int) -> LeanRow:

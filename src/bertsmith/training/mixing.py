@@ -88,8 +88,8 @@ class MixStudy:
             for work in self.members[name].works(own, rank, ranks, budget)
         ]
 
-    def losses(self, network: Network, batch: Batch, given: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
-        return {loss_name(part): self.members[part].losses(network, batch, given, "")["loss"]}
+    def losses(self, network: Network, batch: Batch, given: Mapping[str, Tensor], work: Work) -> dict[str, Tensor]:
+        return {loss_name(work.part): self.members[work.part].losses(network, batch, given, work)["loss"]}
 
     def _shuffled(self, epoch: int) -> tuple[Any, Any]:
         """The member of each step of an epoch, and how often it had its turn in this epoch before."""

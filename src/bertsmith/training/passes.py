@@ -50,11 +50,10 @@ class Passes:
                 self.had[name].fill_(float(count > 0))
         passes = self.ranks.most(len(works)) if self.sharded else len(works)
         for number in range(passes):
-            torch.manual_seed(seed_of(self.settings.seed, step, self.ranks.rank, number))
-            if number < len(works):
-                self._pass(works[number], shares)
-            else:  # the parts of the weights travel in each pass, so all processes make as many
-                self._pass(works[-1], dict.fromkeys(shares, 0.0))
+            # The parts of sharded weights travel in each pass, so all processes make as many.
+            work = works[min(number, len(works) - 1)]
+            torch.manual_seed(work.seed if work.seed is not None else self._seed(step, number))
+            self._pass(work, shares if number < len(works) else dict.fromkeys(shares, 0.0))
 
     def _clear(self) -> None:
         for value in self.now.values():
@@ -65,19 +64,22 @@ class Passes:
             fills = (self.ranks.count > 1 and not self.sharded) or len(self.study.names) > 1
             parameter.grad = torch.zeros_like(parameter) if fills and parameter.requires_grad else None
 
+    def _seed(self, step: int, number: int) -> int:
+        return seed_of(self.settings.seed, step, self.ranks.rank, number)
+
     def _weight(self, name: str) -> float:
         return self.study.weights.get(name, 1.0)
 
     def _pass(self, work: Work, shares: Mapping[str, float]) -> None:
         batch, given = work.on(self.device)
-        self._descend(batch, given, shares, work.part)
+        self._descend(batch, given, shares, work)
 
     def _descend(
-        self, batch: Batch, given: Mapping[str, Tensor], shares: Mapping[str, float | Tensor], part: str
+        self, batch: Batch, given: Mapping[str, Tensor], shares: Mapping[str, float | Tensor], work: Work
     ) -> None:
         """The gradient of this pass's share of the step's loss is added to those of the passes before."""
         with cast(self.precision, self.device):
-            losses = self.study.losses(self.network, batch, given, part)
+            losses = self.study.losses(self.network, batch, given, work)
         total = torch.zeros((), device=self.device)
         for name, loss in losses.items():
             share = loss * shares[name]

@@ -161,11 +161,11 @@ class RecordedPasses(Passes):
         # The first pass of a size is made as it is, on a side stream as recording wants it, and recorded for the next.
         self.side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self.side):
-            self._descend(recording.batch(), recording.given(), self.shares, work.part)
+            self._descend(recording.batch(), recording.given(), self.shares, work)
         torch.cuda.current_stream().wait_stream(self.side)
         recording.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(recording.graph, pool=self.pool):
-            self._descend(recording.batch(), recording.given(), self.shares, work.part)
+            self._descend(recording.batch(), recording.given(), self.shares, work)
 
     def _send(self, recording: Recording, work: Work) -> None:
         """One copy from pinned memory, which the host may fill again when that copy is through."""

@@ -5,7 +5,7 @@ is a pure function of (seed, step), so that a run resumes from one number and is
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
@@ -45,6 +45,8 @@ class Work:
     given: Mapping[str, Given]
     counts: Mapping[str, float]  # for each loss of this pass, how many items it is summed over
     part: str = ""  # of a study of several: whose losses these are
+    seed: int | None = None  # of its random draws, whichever process makes it; None: they follow from its place
+    facts: Mapping[str, float] = field(default_factory=dict)  # numbers that the host knows and the losses need
 
     def on(self, device: torch.device) -> tuple[Batch, dict[str, Tensor]]:
         batch = Batch.of_flat(self.ids, self.segments, self.lengths, device)
@@ -64,8 +66,11 @@ class Study(Protocol):
     def works(self, step: int, rank: int, ranks: int, budget: int) -> list[Work]:
         """The passes of one process in this step, each within a budget of tokens where a row allows it."""
 
-    def losses(self, network: Network, batch: Batch, given: Mapping[str, Tensor], part: str) -> dict[str, Tensor]:
-        """The sum of each loss of a pass over its items: tensors only, of fixed shapes, so that a GPU can record it."""
+    def losses(self, network: Network, batch: Batch, given: Mapping[str, Tensor], work: Work) -> dict[str, Tensor]:
+        """The sum of each loss of a pass over its items: tensors only, of fixed shapes, so that a GPU can record it.
+
+        Where it does, `work` is the pass that was recorded first: only its part may be looked at.
+        """
 
 
 @dataclass(frozen=True)
@@ -159,7 +164,9 @@ class TaskStudy(Drawn):
             return float(known.sum())
         return float(self.criterion.weights.cpu().numpy()[gold[known]].sum())
 
-    def losses(self, network: Network, batch: Batch, given: Mapping[str, Tensor], part: str = "") -> dict[str, Tensor]:
+    def losses(
+        self, network: Network, batch: Batch, given: Mapping[str, Tensor], work: Work | None = None
+    ) -> dict[str, Tensor]:
         gold, at = given["gold"], given.get("at")
         if self.criterion.weights is not None and self.criterion.weights.device != gold.device:
             self.criterion = self.criterion.on(gold.device)  # once: a pass that is recorded cannot fetch from the host

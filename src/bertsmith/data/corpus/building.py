@@ -170,12 +170,16 @@ class Build:
         for verdict, reason in NAMES.items():
             of_documents = first_paragraph[kept.documents == verdict]
             of_paragraphs = np.flatnonzero((kept.paragraphs == verdict) & (owners == STAYS))
-            for paragraph in [*of_documents, *of_paragraphs][: EXCERPTS - len(dropped[reason].excerpts)]:
+            quoted = dropped[reason].excerpts
+            for paragraph in [*of_documents, *of_paragraphs][: 20 * EXCERPTS]:
+                if len(quoted) >= EXCERPTS:
+                    break
                 sentence = int(last[paragraph] - kept.sentence_counts[paragraph])
                 begin = int(ends[sentence - 1]) if sentence else 0
                 ids = self._tokens(folder)[begin : min(begin + 48, int(ends[last[paragraph] - 1]))].tolist()
                 text = " ".join(map(str, ids)) if self.tokenizer is None else self.tokenizer.decode(ids)
-                dropped[reason].excerpts.append(excerpt(text))
+                if excerpt(text) not in quoted:
+                    quoted.append(excerpt(text))
             if not dropped[reason].count:
                 del dropped[reason]
 

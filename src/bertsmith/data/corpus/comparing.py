@@ -128,6 +128,8 @@ def _mark_paragraphs(
         is_long[here] = np.asarray(read_staged(folder, "paragraph_sizes")) >= LONG
         tokens = np.concatenate([[0], np.cumsum(read_staged(folder, "sentences"), dtype=np.int64)])
         has_tokens[here] = np.diff(tokens[np.cumsum(read_staged(folder, "paragraphs"), dtype=np.int64)], prepend=0) > 0
+    # What people say ("Why not?") stands in some of any thousand documents.
+    often = max(settings.boilerplate, len(documents) // 1000)
     if settings.filters or settings.duplicates:
         for members, _ in _groups(folders, "paragraph_hashes", paragraph_bounds):
             members = members[documents[owners[members]] == STAYS]
@@ -136,7 +138,7 @@ def _mark_paragraphs(
             if is_long[members[0]]:
                 if settings.duplicates:
                     paragraphs[members[1:]] = PARAGRAPH
-            elif settings.filters and len(np.unique(owners[members])) >= settings.boilerplate:
+            elif settings.filters and len(np.unique(owners[members])) >= often:
                 paragraphs[members] = BOILERPLATE
     left = np.bincount(owners[(paragraphs == STAYS) & has_tokens], minlength=len(documents))
     documents[(left == 0) & (documents == STAYS)] = NOTHING_LEFT

@@ -20,7 +20,7 @@ class CorpusSettings:
     shortest: int = 50  # characters of a document
     tokens_per_character: float | None = None  # from which on a document does not fit; None: by the vocabulary
     repetition: float = 0.5  # share of a document's five-token sequences that it has said before
-    boilerplate: int = 20  # documents in which a short line may stand
+    boilerplate: int = 20  # documents in which a short line may not stand; at least one in a thousand
     gram: int = 13  # words in a row that a paragraph may not share with an excluded file
     codes: bool = False  # rows of integers instead of text
     vocabulary: int | None = None  # of codes; None: the largest plus one

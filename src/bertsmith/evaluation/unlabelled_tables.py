@@ -1,0 +1,89 @@
+"""What was measured without labels, for people: rows of tables, in percent, and the sentences that belong under them.
+
+In: the plain JSON of `bertsmith.evaluate_blimp` and `bertsmith.evaluate_masked`. Out: rows of text.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bertsmith.evaluation.tables import Row, percent
+from bertsmith.training.watching import show_time
+
+BLIMP_NUMBERS = ("%", "95 % interval", "sets", "pairs")
+MASKED_NUMBERS = ("value", "95 % interval", "n")
+WEAKEST = 5  # sets that are named under the table
+WAYS = {
+    "plain": "plain pseudo-log-likelihood: each token masked alone",
+    "within-word": "within-word pseudo-log-likelihood: the later pieces of its word masked with each token",
+}
+
+
+def between(one: Mapping[str, Any], show: Callable[[float | None], str] = percent) -> str:
+    return f"{show(one['low'])} – {show(one['high'])}"
+
+
+def plain_number(value: float | None) -> str:
+    return "too large" if value is None else f"{value:,.2f}"
+
+
+def blimp_rows(result: Mapping[str, Any], with_sets: bool = False) -> list[Row]:
+    """The phenomena, the fields, then all; on asking the sets before them."""
+    kinds = [("set", "sets")] if with_sets else []
+    kinds += [("phenomenon", "phenomena"), ("field", "fields")]
+    rows = [{"": kind, "of": one[kind], **_cells(one)} for kind, many in kinds for one in result[many]]
+    return [*rows, {"": "mean", "of": "all sets", **_cells(result["accuracy"])}]
+
+
+def _cells(one: Mapping[str, Any]) -> Row:
+    values = (percent(one["value"]), between(one), f"{one['sets']:,}", f"{one['n']:,}")
+    return dict(zip(BLIMP_NUMBERS, values, strict=True))
+
+
+def blimp_notes(result: Mapping[str, Any]) -> list[str]:
+    notes = [
+        f"Accuracy in percent, {WAYS[result['way']]}; means are of the sets' accuracies, intervals over their pairs.",
+        f"{result['ties']:,} tie{'s' * (result['ties'] != 1)} of {result['pairs']:,} pairs count as wrong.",
+    ]
+    if len(result["sets"]) > WEAKEST:
+        weakest = sorted(result["sets"], key=lambda one: one["value"])[:WEAKEST]
+        notes.append("Weakest sets: " + ", ".join(f"{one['set']} ({percent(one['value'])})" for one in weakest) + ".")
+    if result["skipped"]:
+        notes.append(f"{result['skipped']:,} pairs are left out: a sentence is longer than the model reads.")
+    if result["subset"]:
+        notes.append(f"A subset, not to be compared with published numbers: {result['subset']}.")
+    return [*notes, f"{result['pairs']:,} pairs in {show_time(result['seconds'])}."]
+
+
+def masked_rows(result: Mapping[str, Any]) -> list[Row]:
+    """Accuracy in percent, pseudo-perplexity as it is."""
+    rows = []
+    for name, one in result["accuracy"].items():
+        rows.append(("first guess right, %", f"{name} words", percent(one["value"]), between(one), one["n"]))
+    for one in result["bands"]:
+        rows.append(("first guess right, %", name_band(one), percent(one["value"]), between(one), one["n"]))
+    for name, one in result["perplexity"].items():
+        rows.append(("pseudo-perplexity", f"a {name}", plain_number(one["value"]), between(one, plain_number),
+                     one["n"]))  # fmt: skip
+    names = ("measure", "of", *MASKED_NUMBERS)
+    return [dict(zip(names, (*row[:-1], f"{row[-1]:,}"), strict=True)) for row in rows]
+
+
+def name_band(band: Mapping[str, Any]) -> str:
+    if band["from"] is None:
+        return "words that the counts lack"
+    return f"words of rank {band['from']:,} to {band['to']:,}"
+
+
+def masked_notes(result: Mapping[str, Any]) -> list[str]:
+    whole = "all" if result["is_whole"] else f"a sample (seed {result['seed']}) of"
+    notes = [
+        f"Words one at a time, all pieces masked, the likeliest piece at each mask in one pass: {whole} the "
+        f"{result['words']:,} words of {result['documents']:,} document{'s' * (result['documents'] != 1)}.",
+        "Content words are all that are not in a short list of English function words; a word's rank is its place by "
+        f"frequency in {result['counts'] or 'the text itself'}.",
+        f"Pseudo-perplexity by {WAYS[result['way']]}; marks count with the words; at most {result['length']:,} tokens "
+        "are read at once.",
+    ]
+    if result["skipped"]:
+        notes.append(f"{result['skipped']:,} words are left out: they have no pieces, or more than the model reads.")
+    return [*notes, f"Measured in {show_time(result['seconds'])}."]

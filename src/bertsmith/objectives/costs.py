@@ -1,0 +1,55 @@
+"""What wrong guesses of tokens cost, without ever holding the scores of all places at once.
+
+In: hidden states, places in them and what stood there. Out: the sum of the costs and how many places it is over.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from bertsmith.data.batch import Batch
+from bertsmith.models.network import Network
+
+NONE = -100  # the gold of a place where nothing is asked
+CHUNK = 16384  # places whose scores are held at once; 16384 x 30522 in float32 are 2 GB
+
+
+def token_costs(
+    network: Network, hidden: Tensor, batch: Batch, at: Tensor, gold: Tensor, z_loss: float = 0.0, chunk: int = CHUNK
+) -> tuple[Tensor, Tensor]:
+    """The cross-entropy of `gold`; `z_loss` times the squared log of the softmax's denominator keeps scores small."""
+
+    def cost(hidden: Tensor, at: Tensor, gold: Tensor) -> Tensor:
+        scores = network.score(hidden, batch, "mask", at).float()
+        total = F.cross_entropy(scores, gold, ignore_index=NONE, reduction="sum")
+        if z_loss:
+            total = total + z_loss * torch.where(gold >= 0, scores.logsumexp(dim=-1).square(), 0.0).sum()
+        return total
+
+    return sum_chunks(cost, hidden, (at, gold), chunk), (gold >= 0).sum()
+
+
+def sum_chunks(cost: Callable[..., Tensor], hidden: Tensor, along: tuple[Tensor, ...], chunk: int) -> Tensor:
+    """`cost(hidden, *along)` over parts of at most `chunk` entries, each computed again in the backward pass."""
+    if len(along[0]) <= chunk:
+        return cost(hidden, *along)
+    total = torch.zeros((), device=hidden.device)
+    for part in zip(*(x.split(chunk) for x in along), strict=True):
+        # No head of tokens draws at random, and fetching the generator's state would wait for the device.
+        kept: Tensor = checkpoint(cost, hidden, *part, use_reentrant=False, preserve_rng_state=False)
+        total = total + kept
+    return total
+
+
+def count_right(
+    network: Network, hidden: Tensor, batch: Batch, at: Tensor, gold: Tensor, chunk: int = CHUNK
+) -> tuple[Tensor, Tensor]:
+    """At how many places the best score is that of `gold`, and how many there are."""
+    right = torch.zeros((), device=hidden.device)
+    with torch.no_grad():
+        for some, wanted in zip(at.split(chunk), gold.split(chunk), strict=True):
+            right = right + (network.score(hidden, batch, "mask", some).argmax(dim=-1) == wanted).sum()
+    return right, (gold >= 0).sum()

@@ -1,0 +1,113 @@
+"""Replaced tokens (ELECTRA, arXiv 2003.10555): a small generator fills masks, the network says which tokens it made up.
+
+Both learn together: the generator from what stood there, the network from which tokens differ from the text. Nothing
+flows back through the generator's choice.
+"""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from bertsmith.data.batch import Batch
+from bertsmith.errors import BertsmithError
+from bertsmith.models.network import Network
+from bertsmith.objectives.costs import count_right, token_costs
+from bertsmith.objectives.masked_tokens import MaskedTokens
+from bertsmith.objectives.objective import Asked, Objective, Summed
+
+
+class ReplacedTokens(Objective):
+    name = "replaced"
+    heads = ("replaced",)
+    alters = True
+    names = ("generator", "replaced")
+
+    def __init__(self, masking: MaskedTokens, generator: Network, weight: float = 50.0) -> None:
+        """`masking` says what the generator must fill: `electra_masking` gives that of the first release.
+
+        Make `generator` read with the network's own tables by `share_tables`, if wanted.
+        """
+        if "mask" not in generator.heads:
+            raise BertsmithError("the generator has no head for masked tokens (`mask`).")
+        self.masking, self.generator, self.weight = masking, generator, weight
+
+    def expect(self, tokens: int, rows: int, done: float) -> dict[str, float]:
+        return {"generator": self.masking.expect(tokens, rows, done)["masked"], "replaced": tokens}
+
+    def weights(self, done: float) -> dict[str, float]:
+        return {"replaced": self.weight}
+
+    def ask(self, batch: Batch, given: Mapping[str, Tensor], tokens: int, done: float) -> Asked:
+        asked = self.masking.ask(batch, given, tokens, done)
+        at, gold = asked.given["at"], asked.given["gold"]
+        states = self.generator(asked.batch)
+        cost, count = token_costs(
+            self.generator, states, asked.batch, at, gold, self.masking.z_loss, self.masking.chunk
+        )
+        made = self._sample(states, asked.batch, at)
+        ids = batch.ids.scatter(0, at, torch.where(gold >= 0, made, batch.ids[at]))
+        more = {
+            "generator_cost": cost,
+            "generator_count": count,
+            "replaced": ids != batch.ids,
+            "judged": ~self.masking.lookup.on(ids.device).special[batch.ids],
+        }
+        if not torch.is_grad_enabled():  # on held-out rows one wants to know how often it is right
+            more["generator_right"], _ = count_right(self.generator, states, asked.batch, at, gold, self.masking.chunk)
+        return Asked(batch.reading(ids), {**asked.given, **more})
+
+    def losses(self, network: Network, hidden: Tensor, batch: Batch, given: Mapping[str, Tensor]) -> Summed:
+        scores = network.score(hidden, batch, "replaced")[:, 0].float()  # (tokens,)
+        cost = F.binary_cross_entropy_with_logits(scores, given["replaced"].float(), reduction="none")
+        judged = given["judged"]
+        return {
+            "generator": (given["generator_cost"], given["generator_count"]),
+            "replaced": (torch.where(judged, cost, 0.0).sum(), judged.sum()),
+        }
+
+    def measures(self, network: Network, hidden: Tensor, batch: Batch, given: Mapping[str, Tensor]) -> Summed:
+        """`replaced_found` is over the replaced tokens alone: most are not, so accuracy is high without any insight."""
+        with torch.no_grad():
+            said = network.score(hidden, batch, "replaced")[:, 0] > 0
+        judged, replaced = given["judged"], given["replaced"] & given["judged"]
+        found = {
+            "replaced_accuracy": ((said == replaced) & judged, judged),
+            "replaced_found": (said & replaced, replaced),
+        }
+        measured: Summed = {name: (right.sum(), of.sum()) for name, (right, of) in found.items()}
+        if "generator_right" in given:
+            measured["generator_accuracy"] = given["generator_right"], given["generator_count"]
+        return measured
+
+    def parts(self) -> dict[str, nn.Module]:
+        return {"generator": self.generator}
+
+    @torch.no_grad()
+    def _sample(self, states: Tensor, batch: Batch, at: Tensor) -> Tensor:
+        """A token for each place by the generator's own probabilities: the best score once Gumbel noise is added."""
+        made = []
+        for some in at.split(self.masking.chunk):
+            scores = self.generator.score(states, batch, "mask", some).float()
+            made.append((scores - torch.rand_like(scores).log().neg().log()).argmax(dim=-1))
+        return torch.cat(made)
+
+
+def electra_masking(masking: MaskedTokens) -> MaskedTokens:
+    """The same with the shares of ELECTRA's first release: of the hidden tokens 85 % are masks, the others stay."""
+    masking.masked, masking.random = 0.85, 0.0
+    return masking
+
+
+def share_tables(network: Network, generator: Network) -> bool:
+    """Let the generator read with the network's tables and their norm, as ELECTRA does; False where shapes differ."""
+    ours, theirs = network.embed, generator.embed
+    shapes = [
+        [None if part is None else part.weight.shape for part in (e.tokens, e.positions, e.segments, e.norm)]
+        for e in (ours, theirs)
+    ]
+    if shapes[0] != shapes[1]:
+        return False
+    theirs.tokens, theirs.positions, theirs.segments, theirs.norm = ours.tokens, ours.positions, ours.segments, ours.norm
+    return True

@@ -1,0 +1,89 @@
+"""Muon for the matrices of the blocks, AdamW for all else, as one optimizer.
+
+Muon (Jordan et al. 2024) replaces the gradient's momentum by the nearest orthogonal matrix, so that every direction
+learns at the same pace. Matrices of one shape are stacked and take a few batched products in bfloat16. Updates are scaled
+to the size of AdamW's (arXiv 2502.16982), so that both have one rate; with `rows` each row is brought to one size first
+(NorMuon, arXiv 2510.05491).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+# An odd polynomial a step, each the best for the interval that the one before it leaves (Polar Express, arXiv
+# 2505.16932, for singular values from 1e-3 of the norm on).
+POLYNOMIALS = (
+    (8.156554524902461, -22.48329292557795, 15.878769915207462),
+    (4.042929935166739, -2.808917465908714, 0.5000178451051316),
+    (3.8916678022926607, -2.772484153217685, 0.5060648178503393),
+    (3.285753657755655, -2.3681294933425376, 0.46449024233003106),
+    (2.3465413258596377, -1.7097828382687081, 0.42323551169305323),
+)
+SAFETY = 1.02  # the norm in bfloat16 may be a little too small, and the first polynomial grows beyond 1
+
+
+def orthogonalize(matrices: Tensor) -> Tensor:
+    """The nearest matrices whose singular values are all 1: (n, rows, columns) -> the same, in bfloat16."""
+    x = matrices.bfloat16()
+    is_tall = x.shape[-2] > x.shape[-1]
+    x = x.mT if is_tall else x
+    x = x / (x.norm(dim=(-2, -1), keepdim=True) * SAFETY + 1e-7)
+    for a, b, c in POLYNOMIALS:
+        square = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
+    return x.mT if is_tall else x
+
+
+class Muon(torch.optim.Optimizer):
+    """`groups` with `muon: True` hold matrices; the others are AdamW's. `state` is one for both."""
+
+    def __init__(self, groups: Sequence[dict[str, Any]], *, momentum: float = 0.95, rows: bool = True, **adam: Any):
+        matrices = [group for group in groups if group["muon"]]
+        self.rest = torch.optim.AdamW([group for group in groups if not group["muon"]], **adam)
+        super().__init__(matrices, {"lr": adam["lr"]})
+        self.param_groups = [*self.param_groups, *self.rest.param_groups]  # the very dictionaries of both
+        self.state = self.rest.state
+        self.momentum, self.rows = momentum, rows
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        bad = getattr(self, "found_inf", None)
+        if bad is not None:
+            self.rest.found_inf = bad  # type: ignore[attr-defined]
+        self.rest.step()
+        for group in self.param_groups:
+            if group.get("muon"):
+                for shape in dict.fromkeys(p.shape for p in group["params"] if p.grad is not None):
+                    some = [p for p in group["params"] if p.grad is not None and p.shape == shape]
+                    self._turn(some, group, bad)
+
+    def _turn(self, parameters: list[Tensor], group: dict[str, Any], bad: Tensor | None) -> None:
+        """One step of matrices of one shape; nothing where the gradient is not finite."""
+        grads: list[Any] = [p.grad for p in parameters]
+        means = [self._mean(p) for p in parameters]
+        keep = 1.0 if bad is None else 1.0 - bad
+        if bad is not None:
+            grads = [torch.where(bad > 0, 0.0, grad) for grad in grads]
+        torch._foreach_lerp_(means, grads, (1 - self.momentum) * keep)
+        # Nesterov's: as if the next gradient were like this one.
+        ahead = torch._foreach_lerp(grads, means, self.momentum)
+        update = orthogonalize(torch.stack(list(ahead))).float()
+        rows, columns = update.shape[-2:]
+        if self.rows:
+            size = update.norm(dim=(-2, -1), keepdim=True)
+            update = update / (update.norm(dim=-1, keepdim=True) + 1e-7)
+            update = update * (size / (update.norm(dim=(-2, -1), keepdim=True) + 1e-7))
+        rate = group["lr"]
+        scale = 0.2 * max(rows, columns) ** 0.5
+        torch._foreach_mul_(parameters, 1 - rate * group["weight_decay"] * keep)
+        torch._foreach_add_(parameters, [(-rate * scale * keep) * one for one in update])
+
+    def _mean(self, parameter: Tensor) -> Tensor:
+        state = self.state[parameter]
+        if "exp_avg" not in state:
+            state["exp_avg"] = torch.zeros_like(parameter)
+            state["step"] = torch.zeros((), device=parameter.device)
+        found: Tensor = state["exp_avg"]
+        return found

@@ -1,0 +1,150 @@
+"""What a model knows without any labels: pseudo-log-likelihood, BLiMP, and masked words of plain text.
+
+In: a model that fills masks (loaded, or its folder) and texts. Out: plain JSON, and in `out` the same as `results.json`
+and `results.md`. Nothing is trained, so there are no seeds but that of a sample.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bertsmith.errors import BertsmithError
+from bertsmith.evaluation.blimp import find_sets, judge_set, read_set, summarize
+from bertsmith.evaluation.masked_accuracy import (
+    count_words, guess_words, measure_tokens, rank_words, tell_accuracy, tell_perplexity,
+)  # fmt: skip
+from bertsmith.evaluation.tables import Row, as_markdown
+from bertsmith.evaluation.unlabelled_tables import blimp_notes, blimp_rows, masked_notes, masked_rows
+from bertsmith.loading import load
+from bertsmith.many import open_place
+from bertsmith.model import Model
+from bertsmith.models.files import write_json
+from bertsmith.tasks.guess_word import GuessWord
+from bertsmith.tasks.likelihood import Likelihood, measure_likelihood
+from bertsmith.tasks.texts import list_texts, take_count
+from bertsmith.text.sources import list_sources, read_documents
+from bertsmith.training.preparing import check_length
+from bertsmith.training.watching import show_time
+
+Say = Callable[[str], None]
+RESULTS = "results.json"
+PATIENCE = 10.0  # seconds between two remarks about how far it is
+
+
+def pseudo_likelihood(
+    model: Model | str | Path | None, texts: str | Sequence[str], *, way: str = "plain", truncate: str = "windows"
+) -> Any:
+    """How likely texts are: a `Result` each of `score` (natural logarithm), `tokens`, `perplexity` (a token's).
+
+    `way`: "plain" masks each token alone, "within-word" the later pieces of its word too. Of a text that is longer than
+    the model reads, each token is seen with as much around it as fits (truncate="windows"), or the text is cut.
+    """
+    home = need_masks(model)
+    task = Likelihood(home.tokenizer, home.limit, truncate, way)
+    found = measure_likelihood(home.predictor, task, [texts] if isinstance(texts, str) else list_texts(texts))
+    return found[0] if isinstance(texts, str) else found
+
+
+def evaluate_blimp(
+    folder: str | Path,
+    model: Model | str | Path | None = None,
+    *,
+    sets: Sequence[str] | None = None,
+    limit: int | None = None,
+    way: str = "plain",
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    say: Say | None = None,
+) -> dict[str, Any]:
+    """The share of BLiMP's pairs whose good sentence is likelier: `accuracy`, `fields`, `phenomena`, `sets`.
+
+    `folder` holds the benchmark's .jsonl files; `sets` names some of them, `limit` takes the first pairs of each. A tie
+    counts as wrong; a pair that is longer than the model reads is left out and counted.
+    """
+    place = prepare(out, overwrite)
+    limit = None if limit is None else take_count("limit", limit)
+    given = [read_set(path, limit) for path in find_sets(Path(folder).expanduser(), sets)]
+    home = need_masks(model)
+    task = Likelihood(home.tokenizer, home.limit, way=way)
+    judged, start, told = [], time.monotonic(), time.monotonic()
+    for number, one in enumerate(given, 1):
+        judged.append(judge_set(home.predictor, task, one))
+        if say and time.monotonic() - told > PATIENCE:
+            told = time.monotonic()
+            say(f"{number} of {len(given)} sets, {show_time(told - start)}")
+    head = {"benchmark": "blimp", "folder": str(folder), "model": str(home.folder), "way": way}
+    result = {**head, **summarize(judged), "seconds": time.monotonic() - start}
+    keep(place, result, blimp_rows(result, with_sets=True), blimp_notes(result))
+    return result
+
+
+def evaluate_masked(
+    file: str | Path,
+    model: Model | str | Path | None = None,
+    *,
+    samples: int = 5000,
+    seed: int = 1,
+    counts: str | Path | None = None,
+    length: int | None = None,
+    way: str = "plain",
+    out: str | Path | None = None,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Words of held-out text guessed, by frequency, and the text's pseudo-perplexity a token and a word.
+
+    `file` is text with a blank line between documents, or anything that a corpus is built from. `samples` words, and as
+    many words and marks for the perplexity, are drawn by `seed`. Frequencies are those in `counts`, another text; else
+    in the file itself. `length` is the most tokens that are read at once, else what the model takes.
+    """
+    place = prepare(out, overwrite)
+    take_count("samples", samples)
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise BertsmithError(f"seed is {seed!r}; it must be a whole number of at least 0.")
+    documents = read_texts(file)
+    own = count_words(documents)
+    if not own:
+        raise BertsmithError(f"{file} holds no word; give a text.")
+    ranks = rank_words(own if counts is None else count_words(d.text for d in read_documents(list_sources(counts))))
+    home = need_masks(model)
+    check_length(length, home.limit, home.tokenizer, home.folder)
+    most, start = length or home.limit, time.monotonic()
+    guesses = guess_words(home.predictor, GuessWord(home.tokenizer, most), documents, samples, seed)
+    task = Likelihood(home.tokenizer, most, way=way)
+    sums = measure_tokens(home.predictor, task, documents, samples, seed)
+    result = {
+        "benchmark": "masked", "file": str(file), "model": str(home.folder), "way": way, "length": most,
+        "documents": len(documents), "words": own.total(), "seed": seed, "samples": len(guesses),
+        "is_whole": len(guesses) == own.total(), "counts": None if counts is None else str(counts),
+        **tell_accuracy(guesses, ranks), "perplexity": tell_perplexity(sums), "seconds": time.monotonic() - start,
+    }  # fmt: skip
+    keep(place, result, masked_rows(result), masked_notes(result))
+    return result
+
+
+def need_masks(model: Model | str | Path | None) -> Model:
+    """The model, or the one of its adapters, that has a head for masked tokens."""
+    loaded = model if isinstance(model, Model) else load(model)
+    return loaded.need("mask", "fill masks, by which likelihood is measured")
+
+
+def read_texts(file: str | Path) -> list[str]:
+    return [document.text for document in read_documents(list_sources(file)) if document.text.strip()]
+
+
+def prepare(out: str | Path | None, overwrite: bool) -> Path | None:
+    """The folder for the results, before anything is measured."""
+    if out is None:
+        return None
+    place = open_place(out)
+    if (place / RESULTS).exists() and not overwrite:
+        raise BertsmithError(f"{place / RESULTS} is there already; give another folder, or overwrite it (overwrite).")
+    return place
+
+
+def keep(place: Path | None, result: dict[str, Any], rows: Sequence[Row], notes: Sequence[str]) -> None:
+    if place is not None:
+        write_json(place / RESULTS, result)
+        lines = "\n".join(f"- {note}" for note in notes)
+        table = f"# {result['benchmark']}\n\n{as_markdown(rows)}\n{lines}\n"
+        (place / "results.md").write_text(table, encoding="utf-8")
