@@ -12,8 +12,14 @@ from typing import Any
 from bertsmith.errors import BertsmithError
 from bertsmith.evaluation.blimp import find_sets, judge_set, read_set, summarize
 from bertsmith.evaluation.masked_accuracy import (
-    count_words, guess_words, measure_tokens, rank_words, tell_accuracy, tell_perplexity,
-)  # fmt: skip
+    count_units,
+    count_words,
+    guess_words,
+    measure_tokens,
+    rank_words,
+    tell_accuracy,
+    tell_perplexity,
+)
 from bertsmith.evaluation.tables import Row, as_markdown
 from bertsmith.evaluation.unlabelled_tables import blimp_notes, blimp_rows, masked_notes, masked_rows
 from bertsmith.loading import load
@@ -116,6 +122,7 @@ def evaluate_masked(
         "benchmark": "masked", "file": str(file), "model": str(home.folder), "way": way, "length": most,
         "documents": len(documents), "words": own.total(), "seed": seed, "samples": len(guesses),
         "is_whole": len(guesses) == own.total(), "counts": None if counts is None else str(counts),
+        "units": count_units(documents), "unit_samples": len(sums),
         **tell_accuracy(guesses, ranks), "perplexity": tell_perplexity(sums), "seconds": time.monotonic() - start,
     }  # fmt: skip
     keep(place, result, masked_rows(result), masked_notes(result))

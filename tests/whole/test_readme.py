@@ -46,9 +46,11 @@ def tune_models(place):
     reviews, train, dev = (place / name for name in ("reviews.csv", "train.conll", "dev.conll"))
     bertsmith.finetune("classify", reviews, out=place / "my-classifier")
     bertsmith.finetune("classify", place / "examples" / "tickets.csv", out=place / "my-model")
+    bertsmith.finetune("classify", place / "examples" / "tickets.csv", lora=8, out=place / "my-adapter")
     bertsmith.finetune("tag", train, dev, epochs=5.0, out=place / "my-tagger")
     story = [{"question": "who?", "context": f"{name} lives here", "answers": name} for name in tiny.PEOPLE]
     bertsmith.finetune("span", story, out=place / "my-reader", max_steps=1)
+    assert run_shell("bertsmith finetune --members examples/mix.toml --out my-mix", place).returncode == 0
     shutil.copytree(place / "my-classifier", place / "another-model")
     shutil.copytree(place / "my-model", place / "my-other-model")
     tune_more(place)

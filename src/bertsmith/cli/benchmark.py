@@ -20,7 +20,9 @@ class BenchmarkOptions:
 
     benchmark: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="glue, on whose tasks it is fine-tuned; blimp; masked.", rich_help_panel=PANEL),
+        typer.Option(
+            metavar="NAME", help="glue, on whose tasks it is fine-tuned; blimp; masked.", rich_help_panel=PANEL
+        ),
     ] = None
     tasks: Annotated[
         str | None,

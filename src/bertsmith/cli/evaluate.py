@@ -27,7 +27,8 @@ TRAINED = tuple(each.name for each in fields(Training) if each.name not in ("see
 
 def evaluate(
     folder: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="With --benchmark: the folder that holds its tasks, or its text.")
+        Path | None,
+        typer.Argument(metavar="DIR", help="With --benchmark: the folder that holds its tasks, or its text."),
     ] = None,
     *,
     data: Annotated[
@@ -61,8 +62,8 @@ def evaluate(
       bertsmith evaluate --model my-classifier --data reviews.csv
       bertsmith evaluate --model my-classifier --compare another-model --data reviews.csv --json
       bertsmith evaluate --benchmark glue GLUE --tasks cola,sst2 --seeds 2 --jobs 2 --out scores
-      bertsmith evaluate --benchmark blimp BLIMP --model my-encoder --limit 100
-      bertsmith evaluate --benchmark masked held-out.txt --model my-encoder --samples 1000
+      bertsmith evaluate --benchmark blimp examples/grammar --model my-bert
+      bertsmith evaluate --benchmark masked bridge.txt --model my-bert --samples 1000
     """
     import bertsmith
 

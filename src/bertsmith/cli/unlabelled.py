@@ -1,6 +1,6 @@
 """`bertsmith evaluate --benchmark blimp | masked`: what a model knows without labels and without fine-tuning."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,7 +17,10 @@ USED = {
     "blimp": ("sets", "limit", "way", "out", "overwrite"),
     "masked": ("samples", "seed", "counts", "way", "out", "overwrite", "length"),
 }
-NEEDED = {"blimp": "the folder with its .jsonl files: --benchmark blimp DIR", "masked": "a text: --benchmark masked FILE"}
+NEEDED = {
+    "blimp": "the folder with its .jsonl files: --benchmark blimp DIR",
+    "masked": "a text: --benchmark masked FILE",
+}
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,7 @@ def run_unlabelled(
     if place is None:
         raise typer.BadParameter(f"--benchmark {name} needs {NEEDED[name]}.")
     as_json = wants_json(options.as_json)
+    numbers: Sequence[str]
     if name == "blimp":
         sets = given.pop("sets", None)
         named = None if sets is None else [one.strip() for one in sets.split(",")]

@@ -25,6 +25,7 @@ class Batch:
     positions: Tensor  # (tokens,) counted from 0 in each row
     lengths: tuple[int, ...]
     causal: bool = False  # whether a token sees only itself and those before it in its row
+    watched: list[Tensor] | None = None  # where each layer puts its queries, keys and values; None: it does not
 
     @classmethod
     def of(
@@ -59,6 +60,12 @@ class Batch:
         """The same rows, each token of which sees only what came before it."""
         found = copy(self)
         found.causal = True
+        return found
+
+    def watching(self, is_on: bool) -> "Batch":
+        """The same rows for a pass whose queries, keys and values are wanted, or for one whose are not."""
+        found = copy(self)
+        found.watched = [] if is_on else None
         return found
 
     @cached_property

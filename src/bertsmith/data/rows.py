@@ -4,7 +4,7 @@
 the corpus has it: [CLS] A [SEP] B [SEP], <s> A </s></s> B </s>, …), `Rows` is what comes of both.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,8 +42,8 @@ class Spans:
 
     @classmethod
     def single(cls, first: Array, size: Array) -> "Spans":
-        nothing = np.zeros_like(first)
-        return cls(first, size, nothing, nothing, np.full_like(first, NO_PAIR))
+        nothing, label = (np.broadcast_to(np.int64(value), first.shape) for value in (0, NO_PAIR))
+        return cls(first, size, nothing, nothing, label)
 
     @classmethod
     def join(cls, parts: Sequence["Spans"]) -> "Spans":
@@ -52,7 +52,7 @@ class Spans:
     def take(self, which: Array | slice) -> "Spans":
         return Spans(*(column[which] for column in self))
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Array]:
         return iter((self.first, self.first_size, self.second, self.second_size, self.labels))
 
     def __len__(self) -> int:
@@ -93,7 +93,7 @@ class Layout:
         """How many tokens of text fit into a row of this length."""
         taken = int(self.specials[int(paired)])
         if length < taken + 2:
-            raise BertsmithError(f"rows of {length} tokens have no room for text beside {taken} special ones; use more.")
+            raise BertsmithError(f"rows of {length} tokens have no room for text beside {taken} special ones.")
         return length - taken
 
     def sizes(self, spans: Spans) -> Array:

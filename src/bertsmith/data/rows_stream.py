@@ -3,7 +3,7 @@
 Rows stand in the stream one behind the other, epoch after epoch. Pass g takes the rows that begin within tokens
 [g T, (g + 1) T) of the stream: which they are follows from g alone, for any number of processes, and each row of the
 stream is in exactly one pass. A pass holds exactly T tokens: its last row is cut where it does not fit, and what is
-missing is filler; both are less than a row.
+missing is filler; neither is more than a row.
 """
 
 from dataclasses import dataclass

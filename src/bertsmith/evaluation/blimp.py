@@ -52,7 +52,9 @@ def find_sets(folder: Path, names: Sequence[str] | None = None) -> list[Path]:
         raise BertsmithError(f"{folder} is not a folder; give the one that holds the .jsonl files of BLiMP.")
     found = next((files for place in PLACES if (files := sorted((folder / place).glob("*.jsonl")))), [])
     if not found:
-        raise BertsmithError(f"{folder} holds no file of BLiMP; looked for *.jsonl in it and in {', '.join(PLACES[1:])}.")
+        raise BertsmithError(
+            f"{folder} holds no file of BLiMP; looked for *.jsonl in it and in {', '.join(PLACES[1:])}."
+        )
     if names is None:
         return found
     known = {path.stem: path for path in found}
@@ -81,7 +83,8 @@ def read_set(path: Path, limit: int | None = None) -> PairSet:
                 )
         if record["UID"] != records[0]["UID"]:
             raise BertsmithError(
-                f'{table.where(number)}: "UID" is {record["UID"]!r}, but {records[0]["UID"]!r} above; a file is one set.'
+                f'{table.where(number)}: "UID" is {record["UID"]!r}, but {records[0]["UID"]!r} above; a file holds '
+                f"one set."
             )
     first = records[0]
     term, field = first["linguistics_term"], first["field"].replace("/", "_")

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import compress, islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,10 @@ def count_words(documents: Iterable[str]) -> Counter[str]:
     return found
 
 
+def count_units(documents: Iterable[str]) -> int:
+    return sum(len(UNIT.findall(document)) for document in documents)
+
+
 def rank_words(counts: Mapping[str, int]) -> dict[str, int]:
     """Word -> its place by frequency, from 1; those of equal frequency in the order of the alphabet."""
     order = sorted(counts, key=lambda word: (-counts[word], word))
@@ -91,7 +95,9 @@ def own_pieces(text: HiddenText, units: Sequence[Unit]) -> list[list[int]]:
     return found
 
 
-def guess_words(predictor: Predictor, task: GuessWord, documents: Sequence[str], samples: int, seed: int) -> list[Guess]:
+def guess_words(
+    predictor: Predictor, task: GuessWord, documents: Sequence[str], samples: int, seed: int
+) -> list[Guess]:
     """A guess for each sampled word, in the order of the text."""
     waiting = _find_places(task, documents, draw(documents, samples, seed, words=True))
     found: list[Guess] = []
@@ -115,9 +121,7 @@ def _find_places(
             yield units[place].text, WordPlace(text, mine) if can_ask else None
 
 
-def measure_tokens(
-    predictor: Predictor, task: Likelihood, documents: Sequence[str], samples: int, seed: int
-) -> Array:
+def measure_tokens(predictor: Predictor, task: Likelihood, documents: Sequence[str], samples: int, seed: int) -> Array:
     """For each sampled unit (the sum of its tokens' log-probabilities, how many they are, whether it is a word)."""
     sizes: list[tuple[int, bool]] = []
 
@@ -146,17 +150,23 @@ def tell_accuracy(guesses: Sequence[Guess], ranks: Mapping[str, int]) -> dict[st
         "content": [guess for guess in asked if is_content(guess.word)],
         "function": [guess for guess in asked if not is_content(guess.word)],
     }
-    lasts = [*BANDS, max([BANDS[-1] + 1, *ranks.values()])]
-    bands = [
-        ({"from": first + 1, "to": last}, [guess for guess in asked if first < ranks.get(guess.word.lower(), 0) <= last])
-        for first, last in zip([0, *BANDS], lasts, strict=True)
-    ]
-    bands.append(({"from": None, "to": None}, [guess for guess in asked if guess.word.lower() not in ranks]))
     return {
         "accuracy": {name: _tell(some) for name, some in kinds.items() if some},
-        "bands": [{**band, **_tell(some)} for band, some in bands if some],
+        "bands": list(_tell_bands(asked, ranks)),
         "skipped": len(guesses) - len(asked),
     }
+
+
+def _tell_bands(asked: Sequence[Guess], ranks: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    """By rank `from` and `to`; both are None for words without a rank."""
+    places = np.array([ranks.get(guess.word.lower(), 0) for guess in asked])
+    bounds = [0, *BANDS, max(len(ranks), BANDS[-1] + 1)]
+    chosen: list[tuple[int | None, int | None, Array]] = [
+        (low + 1, high, (low < places) & (places <= high)) for low, high in pairwise(bounds)
+    ]
+    for low, high, inside in [*chosen, (None, None, places == 0)]:
+        if inside.any():
+            yield {"from": low, "to": high, **_tell(list(compress(asked, inside)))}
 
 
 def _tell(guesses: Sequence[Guess]) -> dict[str, float]:

@@ -81,8 +81,8 @@ def masked_notes(result: Mapping[str, Any]) -> list[str]:
         f"{result['words']:,} words of {result['documents']:,} document{'s' * (result['documents'] != 1)}.",
         "Content words are all that are not in a short list of English function words; a word's rank is its place by "
         f"frequency in {result['counts'] or 'the text itself'}.",
-        f"Pseudo-perplexity by {WAYS[result['way']]}; marks count with the words; at most {result['length']:,} tokens "
-        "are read at once.",
+        f"Pseudo-perplexity by {WAYS[result['way']]}; from {result['unit_samples']:,} of {result['units']:,} words and "
+        f"marks; a word's counts the marks in. At most {result['length']:,} tokens are read at once.",
     ]
     if result["skipped"]:
         notes.append(f"{result['skipped']:,} words are left out: they have no pieces, or more than the model reads.")

@@ -22,6 +22,8 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, batch: Batch, turns: Turns | None, add: Tensor) -> Tensor:
         tokens, filler = len(batch.ids), len(x) - len(batch.ids)  # x may end in rows that are no tokens
         qkv = self.qkv(x)[:tokens].view(tokens, 3, self.heads, -1)  # (tokens, 3, heads, size)
+        if batch.watched is not None:
+            batch.watched.append(qkv)
         q, k, v = qkv.unbind(1)
         if turns is not None:
             q, k = turn(q, turns), turn(k, turns)

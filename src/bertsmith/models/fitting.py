@@ -92,7 +92,7 @@ def _fill(network: Network, checkpoint: Checkpoint, origins: Mapping[str, str], 
     for parameter in network.names:
         source = old.get(_source(parameter, origins))
         shape = network.tensor(parameter).shape
-        state[parameter] = _fresh(parameter, shape, generator) if source is None else source.clone()
+        state[parameter] = fresh_tensor(parameter, shape, generator) if source is None else source.clone()
     network.load_state_dict(state, strict=True, assign=True)
     network.float().requires_grad_(True)
 
@@ -104,7 +104,7 @@ def _source(parameter: str, origins: Mapping[str, str]) -> str:
     return next(found, "")
 
 
-def _fresh(parameter: str, shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
+def fresh_tensor(parameter: str, shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
     if parameter.endswith("norm.weight") or parameter == "mix.scale":
         return torch.ones(shape)
     if parameter.endswith(".bias") or parameter == "mix.weights":

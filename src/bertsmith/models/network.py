@@ -1,6 +1,6 @@
 """The encoder and the heads on it: a batch of ids in, hidden states or a head's scores out."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -30,6 +30,7 @@ class Network(nn.Module):
         reads = 0 if self.mix is None else self.mix.width
         self.heads = nn.ModuleDict({name: Head(config, shape, reads) for name, shape in heads.items()})
         self.packed = False
+        self.compiled: Callable[..., Tensor] | None = None  # a block's forward pass, compiled once for all of them
         self.recompute = False  # whether the backward pass computes a block again instead of keeping its insides
         self.names = [name for name, _ in self.named_parameters()]  # kept: packed matrices are parameters no longer
         self.parameter_count = sum(p.numel() for p in self.parameters())
@@ -57,7 +58,7 @@ class Network(nn.Module):
             if self.recompute and x.requires_grad:
                 x = checkpoint(block, x, batch, turned, use_reentrant=False)
             else:
-                x = block(x, batch, turned)
+                x = block(x, batch, turned) if self.compiled is None else self.compiled(block, x, batch, turned)
         yield x[:tokens] if self.final_norm is None else self.final_norm(x[:tokens])
 
     def score(self, hidden: Tensor, batch: Batch, head: str, at: Tensor | None = None) -> Tensor:
@@ -73,6 +74,12 @@ class Network(nn.Module):
         size = c.width // c.heads
         far = turns(batch.positions, c.theta, size)
         return (turns(batch.positions, c.local_theta, size) if c.window else far), far
+
+    def compile_blocks(self) -> None:
+        """Compile the forward and backward pass of a block: one graph, whose weights are what differs in each layer."""
+        import torch  # the compiler takes a second to import, and only training on a GPU asks for it
+
+        self.compiled = torch.compile(Block.forward, dynamic=False)
 
     def pack(self) -> None:
         """Lay the matrices out for fast inference where this machine can; afterwards they no longer train."""

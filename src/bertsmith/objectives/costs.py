@@ -18,12 +18,13 @@ CHUNK = 16384  # places whose scores are held at once; 16384 x 30522 in float32 
 
 
 def token_costs(
-    network: Network, hidden: Tensor, batch: Batch, at: Tensor, gold: Tensor, z_loss: float = 0.0, chunk: int = CHUNK
-) -> tuple[Tensor, Tensor]:
+    network: Network, hidden: Tensor, batch: Batch, at: Tensor, gold: Tensor, z_loss: float = 0.0, chunk: int = CHUNK,
+    head: str = "mask",
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The cross-entropy of `gold`; `z_loss` times the squared log of the softmax's denominator keeps scores small."""
 
     def cost(hidden: Tensor, at: Tensor, gold: Tensor) -> Tensor:
-        scores = network.score(hidden, batch, "mask", at).float()
+        scores = network.score(hidden, batch, head, at).float()
         total = F.cross_entropy(scores, gold, ignore_index=NONE, reduction="sum")
         if z_loss:
             total = total + z_loss * torch.where(gold >= 0, scores.logsumexp(dim=-1).square(), 0.0).sum()

@@ -34,11 +34,12 @@ class Lookup:
         begins = torch.ones(size, dtype=torch.bool) if vocabulary.begins is None else vocabulary.begins.cpu()
         if begins.shape != (size,):
             raise BertsmithError(f"begins has {len(begins):,} entries for a vocabulary of {size:,} ids.")
-        self._made = {torch.device("cpu"): Tables(special, (~special).nonzero()[:, 0], begins)}
+        self.tables = Tables(special, (~special).nonzero()[:, 0], begins)
+        self._made = {torch.device("cpu"): self.tables}
 
     def on(self, device: torch.device) -> Tables:
         if device not in self._made:
-            here = self._made[torch.device("cpu")]
+            here = self.tables
             self._made[device] = Tables(here.special.to(device), here.ordinary.to(device), here.begins.to(device))
         return self._made[device]
 

@@ -1,8 +1,8 @@
 """Masked tokens on the device: some tokens of a batch are hidden, and the network says what they were.
 
-After BERT (arXiv 1810.04805, section 3.1); whole words as in its later release, spans as in SpanBERT (arXiv 1907.10529),
-phrases as in ERNIE (arXiv 1904.09223), a rate that falls as in arXiv 2305.15096, and static masks, which are those of
-BERT, beside the dynamic ones of RoBERTa (arXiv 1907.11692).
+After BERT (arXiv 1810.04805, section 3.1); whole words as in its later release, spans as in SpanBERT
+(arXiv 1907.10529), phrases as in ERNIE (arXiv 1904.09223), a rate that falls as in arXiv 2305.15096, and static masks,
+which are those of BERT, beside the dynamic ones of RoBERTa (arXiv 1907.11692).
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,11 @@ class MaskedTokens(Objective):
         return {"masked": self._count(tokens, done)}
 
     def ask(self, batch: Batch, given: Mapping[str, Tensor], tokens: int, done: float) -> Asked:
-        chance = Fixed(batch, self.seed) if self.static else Fresh(batch)
+        read, at, gold = self.hide(batch, Fixed(batch, self.seed) if self.static else Fresh(batch), tokens, done)
+        return Asked(batch.reading(read), {**given, "at": at, "gold": gold})
+
+    def hide(self, batch: Batch, chance: Chance, tokens: int, done: float = 0.0) -> tuple[Tensor, Tensor, Tensor]:
+        """The ids to read, the places asked for in ascending order, and what stood there."""
         units = self._units(batch, chance)
         at, chosen = self._choose(batch, units, chance, tokens, done)
         there = batch.ids[at]
@@ -60,8 +64,7 @@ class MaskedTokens(Objective):
         fate = chance.draw()[units if self.spans else slice(None)][at]
         put = self._put(there, fate, chance.draw()[at])
         read = batch.ids.scatter(0, at, torch.where(chosen, put, there))
-        gold = torch.where(chosen, there, NONE)
-        return Asked(batch.reading(read), {**given, "at": at, "gold": gold})
+        return read, at, torch.where(chosen, there, NONE)
 
     def losses(self, network: Network, hidden: Tensor, batch: Batch, given: Mapping[str, Tensor]) -> Summed:
         at, gold = given["at"], given["gold"]

@@ -41,9 +41,9 @@ Summed = dict[str, tuple[Tensor, Tensor]]  # name -> a sum and how many items it
 class Objective:
     """Override `expect`, `ask` and `losses`. `done` is the share of the run that is over, from 0 to 1.
 
-    A pass is `asked = ask(…)`, `hidden = network(asked.batch)`, `losses(network, hidden, asked.batch, asked.given)`, all
-    three with gradients on when training: one that reads with another network first (a generator) does so in `ask`.
-    What is minimised is, over the names, the weight times the sum over all passes divided by the count over all.
+    A pass is `asked = ask(…)`, `hidden = network(asked.batch)`, `losses(network, hidden, asked.batch, asked.given)`,
+    all three with gradients on when training: one that reads with another network first (a generator) does so in
+    `ask`. What is minimised is, over the names, the weight times the sum over all passes divided by the count over all.
     """
 
     name: ClassVar[str] = ""
@@ -79,3 +79,6 @@ class Objective:
         """Networks of its own that learn with the first (a generator), by name; some of their parameters may be the
         first one's own."""
         return {}
+
+    def use_parts(self, parts: Mapping[str, nn.Module]) -> None:
+        """Go on with these in the place of its own: the same ones in another precision, say."""

@@ -1,8 +1,8 @@
 """Whether the second segment of a row follows the first: one question, with one or the other kind of wrong pair.
 
-BERT's next sentence (arXiv 1810.04805, section 3.1) has a text from elsewhere as the second one; ALBERT's sentence order
-(arXiv 1909.11942, section 3.1) the right two, swapped. Whoever makes the rows makes the pairs; the label is 0 where the
-second follows the first, in either family.
+BERT's next sentence (arXiv 1810.04805, section 3.1) has a text from elsewhere as the second one; ALBERT's sentence
+order (arXiv 1909.11942, section 3.1) the right two, swapped. Whoever makes the rows makes the pairs; the label is 0
+where the second follows the first, in either family.
 """
 
 from collections.abc import Mapping

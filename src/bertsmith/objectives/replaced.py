@@ -25,9 +25,9 @@ class ReplacedTokens(Objective):
     names = ("generator", "replaced")
 
     def __init__(self, masking: MaskedTokens, generator: Network, weight: float = 50.0) -> None:
-        """`masking` says what the generator must fill: `electra_masking` gives that of the first release.
-
-        Make `generator` read with the network's own tables by `share_tables`, if wanted.
+        """`masking` says what the generator must fill; that of the first release is
+        `MaskedTokens(vocabulary, masked=0.85, random=0.0)`. `share_tables` makes the generator read with the network's
+        own tables.
         """
         if "mask" not in generator.heads:
             raise BertsmithError("the generator has no head for masked tokens (`mask`).")
@@ -42,7 +42,7 @@ class ReplacedTokens(Objective):
     def ask(self, batch: Batch, given: Mapping[str, Tensor], tokens: int, done: float) -> Asked:
         asked = self.masking.ask(batch, given, tokens, done)
         at, gold = asked.given["at"], asked.given["gold"]
-        states = self.generator(asked.batch)
+        states = self.generator(asked.batch.watching(False))
         cost, count = token_costs(
             self.generator, states, asked.batch, at, gold, self.masking.z_loss, self.masking.chunk
         )
@@ -84,6 +84,11 @@ class ReplacedTokens(Objective):
     def parts(self) -> dict[str, nn.Module]:
         return {"generator": self.generator}
 
+    def use_parts(self, parts: Mapping[str, nn.Module]) -> None:
+        generator = parts["generator"]
+        assert isinstance(generator, Network)
+        self.generator = generator
+
     @torch.no_grad()
     def _sample(self, states: Tensor, batch: Batch, at: Tensor) -> Tensor:
         """A token for each place by the generator's own probabilities: the best score once Gumbel noise is added."""
@@ -92,12 +97,6 @@ class ReplacedTokens(Objective):
             scores = self.generator.score(states, batch, "mask", some).float()
             made.append((scores - torch.rand_like(scores).log().neg().log()).argmax(dim=-1))
         return torch.cat(made)
-
-
-def electra_masking(masking: MaskedTokens) -> MaskedTokens:
-    """The same with the shares of ELECTRA's first release: of the hidden tokens 85 % are masks, the others stay."""
-    masking.masked, masking.random = 0.85, 0.0
-    return masking
 
 
 def share_tables(network: Network, generator: Network) -> bool:
@@ -109,5 +108,6 @@ def share_tables(network: Network, generator: Network) -> bool:
     ]
     if shapes[0] != shapes[1]:
         return False
-    theirs.tokens, theirs.positions, theirs.segments, theirs.norm = ours.tokens, ours.positions, ours.segments, ours.norm
+    theirs.tokens, theirs.norm = ours.tokens, ours.norm
+    theirs.positions, theirs.segments = ours.positions, ours.segments
     return True

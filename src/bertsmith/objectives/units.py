@@ -1,7 +1,7 @@
 """What is hidden together: pieces, whole words, phrases of a list, spans of any of these.
 
-In: a batch and what the vocabulary says of its ids. Out: for each token the index of the first token of its unit. A unit
-lies within one row and holds no special token beside another; what it is depends on its own row (and chance) alone.
+In: a batch and what the vocabulary says of its ids. Out: for each token the index of the first token of its unit. A
+unit lies within one row and holds no special token beside another; what it is depends on its row (and chance) alone.
 """
 
 import math

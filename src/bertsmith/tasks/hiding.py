@@ -73,8 +73,8 @@ class HiddenText:
         for piece in hidden:
             if start <= piece < stop:
                 row[before + piece - start] = mask_id
-        places = [before + piece - start for piece in asked]
-        return MaskRow(row, segments, at=places, wanted=[self.id(piece) for piece in asked])
+        places = tuple(before + piece - start for piece in asked)
+        return MaskRow(row, segments, at=places, wanted=tuple(self.id(piece) for piece in asked))
 
     def _cut(self, values: list[int], start: int, stop: int) -> list[int]:
         """Of a row's values those of the special tokens around the text, and of these pieces."""

@@ -11,7 +11,6 @@ A text of n tokens is n rows; of each row's vocabulary only the wanted log-proba
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,14 +21,14 @@ from bertsmith.models.network import Network
 from bertsmith.tasks.hiding import HiddenText, need_mask
 from bertsmith.tasks.masks import MaskRow
 from bertsmith.tasks.predicting import Predictor
-from bertsmith.tasks.result import Result, check_finite
+from bertsmith.tasks.result import NOT_FINITE, Result
 from bertsmith.tasks.task import Row, Task
 from bertsmith.text.tokenizer import Tokenizer
 
 WAYS = ("plain", "within-word")
 AT_ONCE = 1024  # rows whose whole vocabulary is in memory
 MOST = 700.0  # exp of more overflows
-BLOCK = 2**15  # rows that are in memory, and among which equal ones are found
+BLOCK = 2**14  # rows that are in memory, and among which equal ones are found
 
 
 class Likelihood(Task[str, Result]):
@@ -92,7 +91,8 @@ class Likelihood(Task[str, Result]):
         if not chances:
             raise BertsmithError("a text without a token to ask for has no likelihood; leave empty texts out.")
         total = math.fsum(chances)
-        check_finite(torch.tensor(total).numpy())
+        if not math.isfinite(total):
+            raise BertsmithError(NOT_FINITE)
         found = {"score": total, "tokens": len(chances), "perplexity": perplexity(total, len(chances))}
         return Result([found], dropped)
 
@@ -126,19 +126,17 @@ def share_rows(rows: Sequence[MaskRow]) -> tuple[list[MaskRow], list[tuple[int, 
     Two sentences that differ in one word ask the same there.
     """
     distinct: list[MaskRow] = []
-    numbers: dict[Any, int] = {}
+    numbers: dict[tuple[int, ...], int] = {}
     places = []
     for row in rows:
         (wanted,) = row.wanted
-        key = (tuple(row.ids), row.at[0])
-        number = numbers.setdefault(key, len(distinct))
+        number = numbers.setdefault((*row.ids, row.at[0]), len(distinct))
         if number == len(distinct):
-            distinct.append(MaskRow(row.ids, row.segments, row.at, wanted=[wanted]))
-        wishes = list(distinct[number].wanted)
-        if wanted not in wishes:
-            wishes.append(wanted)
-            distinct[number].wanted = wishes
-        places.append((number, wishes.index(wanted)))
+            distinct.append(row)
+        elif wanted not in distinct[number].wanted:
+            known = distinct[number]
+            distinct[number] = MaskRow(known.ids, known.segments, known.at, wanted=(*known.wanted, wanted))
+        places.append((number, distinct[number].wanted.index(wanted)))
     return distinct, places
 
 

@@ -1,8 +1,8 @@
 """Muon for the matrices of the blocks, AdamW for all else, as one optimizer.
 
 Muon (Jordan et al. 2024) replaces the gradient's momentum by the nearest orthogonal matrix, so that every direction
-learns at the same pace. Matrices of one shape are stacked and take a few batched products in bfloat16. Updates are scaled
-to the size of AdamW's (arXiv 2502.16982), so that both have one rate; with `rows` each row is brought to one size first
+learns at the same pace. Matrices of one shape are stacked and take a few batched products in bfloat16. Updates have the
+size of AdamW's (arXiv 2502.16982), so that both have one rate; with `rows` each row is brought to one size first
 (NorMuon, arXiv 2510.05491).
 """
 
@@ -63,10 +63,11 @@ class Muon(torch.optim.Optimizer):
         """One step of matrices of one shape; nothing where the gradient is not finite."""
         grads: list[Any] = [p.grad for p in parameters]
         means = [self._mean(p) for p in parameters]
-        keep = 1.0 if bad is None else 1.0 - bad
+        keep: Any = 1.0
         if bad is not None:
-            grads = [torch.where(bad > 0, 0.0, grad) for grad in grads]
-        torch._foreach_lerp_(means, grads, (1 - self.momentum) * keep)
+            keep = 1.0 - bad
+            grads = [torch.where(bad > 0, mean, grad) for grad, mean in zip(grads, means, strict=True)]
+        torch._foreach_lerp_(means, grads, 1 - self.momentum)
         # Nesterov's: as if the next gradient were like this one.
         ahead = torch._foreach_lerp(grads, means, self.momentum)
         update = orthogonalize(torch.stack(list(ahead))).float()

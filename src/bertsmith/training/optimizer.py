@@ -41,8 +41,10 @@ def parameter_groups(network: Network, settings: Training) -> list[dict[str, Any
     ]
 
 
-def make_optimizer(network: Network, settings: Training, capturable: bool = False) -> torch.optim.AdamW:
+def make_optimizer(network: Network, settings: Training, capturable: bool = False) -> torch.optim.Optimizer:
     groups = parameter_groups(network, settings)
+    if getattr(settings, "optimizer", "adamw") == "muon":
+        return _make_muon(network, groups, settings)
     if capturable:  # a recorded step reads the rates on the device, all in one tensor
         rates = torch.zeros(len(groups), device=groups[0]["params"][0].device)
         for group, rate in zip(groups, rates.unbind(), strict=True):
@@ -55,6 +57,20 @@ def make_optimizer(network: Network, settings: Training, capturable: bool = Fals
         fused=True,
         capturable=capturable,
     )
+
+
+def _make_muon(network: Network, groups: list[dict[str, Any]], settings: Any) -> torch.optim.Optimizer:
+    """Muon for the matrices of the blocks: each group is one of those or none of them."""
+    from bertsmith.training.muon import Muon
+
+    matrices = {p for name, p in network.named_parameters() if name.startswith("blocks.") and p.ndim == 2}
+    parted = []
+    for group in groups:
+        for is_matrix in (True, False):
+            some = [p for p in group["params"] if (p in matrices) == is_matrix]
+            parted += [{**group, "params": some, "muon": is_matrix}] if some else []
+    betas = (settings.beta1, settings.beta2)
+    return Muon(parted, momentum=settings.momentum, lr=settings.peak, betas=betas, eps=settings.eps, fused=True)
 
 
 def set_rates(optimizer: torch.optim.Optimizer, rate: float) -> None:
@@ -80,7 +96,8 @@ def give_state(optimizer: torch.optim.Optimizer, names: Mapping[nn.Parameter, st
     found = {}
     for parameter, name in names.items():
         for moment in MOMENTS if parameter in optimizer.state else ():
-            found[f"{moment}.{name}"] = optimizer.state[parameter][moment].detach()
+            if moment in optimizer.state[parameter]:  # Muon has no second one
+                found[f"{moment}.{name}"] = optimizer.state[parameter][moment].detach()
     return found
 
 
@@ -90,7 +107,7 @@ def take_state(
     for parameter, name in names.items():
         if f"step.{name}" not in given:
             continue
-        state = {moment: given[f"{moment}.{name}"].clone() for moment in MOMENTS}
+        state = {m: given[f"{m}.{name}"].clone() for m in MOMENTS if f"{m}.{name}" in given}
         optimizer.state[parameter] = state
 
 

@@ -1,0 +1,116 @@
+"""The objective that a recipe asks for. In: what is asked, a corpus. Out: an `Objective`, and the rows it reads."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from bertsmith.data.rows_plan import RowKind
+from bertsmith.data.rows_words import begins_word
+from bertsmith.data.shards import Corpus
+from bertsmith.errors import BertsmithError
+from bertsmith.models.checkpoint import Checkpoint
+from bertsmith.models.fitting import fresh_tensor
+from bertsmith.models.network import Network
+from bertsmith.objectives.combining import Stages, Sum
+from bertsmith.objectives.masked_tokens import MaskedTokens
+from bertsmith.objectives.next_token import NextToken
+from bertsmith.objectives.objective import Objective, Vocabulary
+from bertsmith.objectives.pairs import SentencePair
+from bertsmith.objectives.replaced import ReplacedTokens, share_tables
+
+if TYPE_CHECKING:
+    from bertsmith.training.recipes import Asking
+
+
+@dataclass
+class Made:
+    objective: Any
+    rows: RowKind = "single"
+    generates: bool = False  # whether a generator must be made for the network
+
+    def attach(self, checkpoint: Checkpoint) -> None:
+        """Give the network the parts that learn with it, so that one optimizer moves them all."""
+        if self.generates:
+            generator = make_generator(checkpoint)
+            self.objective = ReplacedTokens(self.objective.masking, generator)
+        for name, part in self.objective.parts().items():
+            checkpoint.network.add_module(name, part)
+
+    def to(self, device: torch.device) -> None:
+        for part in self.objective.parts().values():
+            part.to(device)
+
+
+@dataclass
+class Pending:
+    """Replaced tokens before their generator is known."""
+
+    masking: MaskedTokens
+    heads: tuple[str, ...] = ("replaced",)
+
+    def parts(self) -> dict[str, nn.Module]:
+        return {}
+
+
+def make_objective(asking: "Asking", corpus: Corpus, seed: int) -> Made:
+    masked = _mask(asking, corpus, seed)
+    pairs: dict[str, RowKind] = {"masked+next": "next", "masked+order": "order"}
+    if asking.asks in pairs:
+        kind = pairs[asking.asks]
+        both: Objective = Sum(masked, SentencePair("next" if kind == "next" else "order"))
+        return Made(both, kind)
+    if asking.asks == "causal+masked":
+        onward = NextToken(masked.vocabulary, asking.z_loss)
+        return Made(Stages([(onward, asking.causal_share), (masked, 1 - asking.causal_share)]))
+    if asking.asks == "replaced":
+        return Made(Pending(masked), generates=True)
+    if asking.asks == "distilled":
+        return Made(_distil(asking, masked))
+    return Made(masked)
+
+
+def _mask(asking: "Asking", corpus: Corpus, seed: int) -> MaskedTokens:
+    specials = corpus.specials
+    if "mask" not in specials:
+        raise BertsmithError(f"{corpus.folder} names no mask token; build the corpus with a tokenizer that has one.")
+    tokenizer = corpus.tokenizer()
+    begins = None
+    if tokenizer is not None and (asking.whole_words or asking.spans):
+        found = torch.from_numpy(begins_word(tokenizer))[: corpus.vocabulary]
+        begins = torch.ones(corpus.vocabulary, dtype=torch.bool)  # ids that no piece has begin words
+        begins[: len(found)] = found
+    known = sorted({*specials.values(), *corpus.header.get("special_ids", ())})
+    vocabulary = Vocabulary(corpus.vocabulary, specials["mask"], tuple(known), begins)
+    masked, random = (0.85, 0.0) if asking.asks == "replaced" else (0.8, 0.1)  # as ELECTRA's first release has it
+    return MaskedTokens(
+        vocabulary, asking.rates(), masked, random, whole_words=asking.whole_words, spans=asking.spans,
+        static=asking.static, seed=seed, z_loss=asking.z_loss,
+    )  # fmt: skip
+
+
+def _distil(asking: "Asking", masked: MaskedTokens) -> Objective:
+    from pathlib import Path
+
+    from bertsmith.models.adapters import open_checkpoint
+    from bertsmith.objectives.distillation import Distillation
+
+    teacher = open_checkpoint(Path(str(asking.teacher)).expanduser()).network
+    return Distillation(masked, teacher)
+
+
+def make_generator(checkpoint: Checkpoint) -> Network:
+    """ELECTRA's: as deep as the network, a quarter as wide, with its tables where their shapes allow it."""
+    config = checkpoint.config
+    heads = max(1, config.heads // 4)
+    width = max(heads * 8, config.width // 4 // heads * heads)
+    narrow = replace(config, width=width, heads=heads, inner=max(8, config.inner // 4), embed_width=config.embed_width)
+    mask = next(head for name, head in checkpoint.family.heads({}).items() if name == "mask")
+    with torch.device("meta"):
+        generator = Network(narrow, {"mask": mask.shape(narrow, 0)})
+    chance = torch.Generator().manual_seed(1)
+    state = {name: fresh_tensor(name, generator.tensor(name).shape, chance) for name in generator.names}
+    generator.load_state_dict(state, strict=True, assign=True)
+    share_tables(checkpoint.network, generator)
+    return generator

@@ -1,0 +1,184 @@
+"""A corpus and an objective as a study: what the loop trains on when there are no labels.
+
+In: rows of a corpus as passes of one size, an objective, settings. Out: a `Study`. Which rows a step holds, what is
+hidden of them and every other draw is a function of (seed, step), the same for one process or eight.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from bertsmith.data.batch import Batch
+from bertsmith.data.rows import Rows
+from bertsmith.data.rows_plan import Phase, Plan, RowKind, open_passes
+from bertsmith.data.shards import Corpus
+from bertsmith.errors import BertsmithError
+from bertsmith.models.network import Network
+from bertsmith.objectives.objective import Objective
+from bertsmith.training.devices import seed_of
+from bertsmith.training.settings import Training
+from bertsmith.training.study import Given, Work
+
+PASSES = {"cpu": 4096, "mps": 16384, "cuda": 65536}  # tokens in a pass, unless it is said
+HELD_OUT = 64  # passes at most that an evaluation reads
+
+
+@dataclass(frozen=True)
+class Pretraining(Training):
+    """Everything about the training of a fresh encoder; the defaults are BERT's, a recipe changes them."""
+
+    rate: float | None = 1e-4
+    warmup: float = 0.01
+    dropout: float | None = None
+    tokens: int = 32_768  # in an optimizer step
+    first_tokens: int | None = None  # in the first one: the size climbs to `tokens` over `ramp` of the run
+    ramp: float = 0.0
+    pass_tokens: int | None = None  # in one pass; None: what the device likes
+    lengths: str = "128"  # of rows; "128:0.9,512:0.1": nine tenths of the run with the first, the rest with the second
+    optimizer: Literal["adamw", "muon"] = "adamw"
+    momentum: float = 0.95  # Muon's
+    compile: bool = True  # on CUDA: compile a block once, for all layers
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("tokens", "first_tokens", "pass_tokens"):
+            self._need(name, getattr(self, name) is None or getattr(self, name) >= 1, "at least 1")
+        for name, high in (("ramp", 1.0), ("momentum", 0.9999)):
+            self._need(name, 0 <= getattr(self, name) <= high, f"from 0 to {high:g}")
+        self.phases()
+
+    def phases(self) -> list[Phase]:
+        """`lengths` as parts of the run."""
+        found = []
+        for part in self.lengths.split(","):
+            length, _, share = part.strip().partition(":")
+            try:
+                found.append(Phase(int(length), float(share) if share else 1.0))
+            except ValueError:
+                told = f'lengths is {self.lengths!r}; give a number, or as in "128:0.9,512:0.1".'
+                raise BertsmithError(told) from None
+            if found[-1].length < 8 or not found[-1].share > 0:
+                raise BertsmithError(f"lengths has {part.strip()!r}; a row needs 8 tokens and a share above 0.")
+        return found
+
+    def pass_size(self, device: str) -> int:
+        """Tokens in a pass: no more than the smallest step has, and one that divides it."""
+        least = min(self.tokens, self.first_tokens or self.tokens)
+        wanted = min(self.pass_tokens or PASSES[device], least)
+        return max(size for size in range(1, wanted + 1) if least % size == 0) if least % wanted else wanted
+
+    def tokens_at(self, step: int, steps: int, size: int) -> int:
+        """How many tokens a step holds, in whole passes."""
+        first = self.first_tokens or self.tokens
+        over = min(1.0, step / max(1.0, self.ramp * steps)) if self.ramp else 1.0
+        return max(1, round((first + (self.tokens - first) * over) / size)) * size
+
+
+class PretrainingStudy:
+    """The steps of a run: `steps` of them, of `size` tokens a pass."""
+
+    def __init__(
+        self, corpus: Corpus, objective: Objective, settings: Pretraining, steps: int, size: int, kind: RowKind
+    ) -> None:
+        self.corpus, self.objective, self.settings = corpus, objective, settings
+        self.names: Sequence[str] = objective.names
+        phases = settings.phases()
+        longest = max(phase.length for phase in phases)
+        if size < longest:
+            raise BertsmithError(f"a pass of {size} tokens cannot hold a row of {longest}; give more tokens.")
+        self.plan = Plan(phases, steps, lambda step: settings.tokens_at(step, steps, size), size)
+        self.passes = open_passes(corpus, phases, size, kind, settings.seed)
+        self.steps, self.pass_size = steps, size
+        self.examples = len(corpus)
+        # Those that never change are the loop's business, so that its log shows each loss before its weight.
+        fixed = objective.weights(0.0) == objective.weights(1.0)
+        self.weights: Mapping[str, float] = objective.weights(0.0) if fixed else {}
+        self.has_fixed_weights = fixed
+
+    def steps_an_epoch(self) -> int:
+        """So many steps read as many tokens as the corpus has."""
+        return max(1, math.ceil(len(self.corpus.tokens) / self.settings.tokens))
+
+    def size(self, step: int) -> int:
+        """Rows are not counted ahead: what a step holds is measured in tokens."""
+        return len(self.plan.passes(step))
+
+    def works(self, step: int, rank: int, ranks: int, budget: int) -> list[Work]:
+        done = step / max(1, self.steps)
+        mine = self.plan.passes(step, rank, ranks)
+        if not mine:  # fewer passes than processes: one that costs nothing, as all of them must take part
+            one = self.plan.passes(step)[0]
+            return [self._work(self.passes[one.phase].rows_of(one.number), step, one.number, done, is_filler=True)]
+        return [self._work(self.passes[one.phase].rows_of(one.number), step, one.number, done) for one in mine]
+
+    def _work(self, rows: Rows, step: int, number: int, done: float, is_filler: bool = False) -> Work:
+        expected = self.objective.expect(rows.ordinary, _count_rows(rows), done)
+        counts = dict.fromkeys(expected, 0.0) if is_filler else expected
+        facts = {"ordinary": rows.ordinary, "done": done, "rows": _count_rows(rows), "is_filler": float(is_filler)}
+        given = {} if rows.pairs is None else {"pairs": Given(rows.pairs, "row", -100)}
+        # By its number in the run, not by who makes it: the same words are hidden for any number of processes.
+        seed = seed_of(self.settings.seed, step, 0, number)
+        return Work(rows.ids, rows.segments, rows.lengths, given, counts, seed=seed, facts=facts)
+
+    def losses(self, network: Network, batch: Batch, given: Mapping[str, Tensor], work: Work) -> dict[str, Tensor]:
+        """The mean of each loss, as many times as the host expected items: it divides by that in the end."""
+        facts = work.facts
+        asked = self.objective.ask(batch, given, int(facts["ordinary"]), facts["done"])
+        hidden = network(asked.batch)
+        found = self.objective.losses(network, hidden, asked.batch, asked.given)
+        expected = self.objective.expect(int(facts["ordinary"]), int(facts["rows"]), facts["done"])
+        weights = {} if self.has_fixed_weights else self.objective.weights(facts["done"])
+        share = 0.0 if facts["is_filler"] else 1.0
+        return {
+            name: total * (share * weights.get(name, 1.0) * expected[name]) / count.clamp(min=1)
+            for name, (total, count) in found.items()
+        }
+
+
+def _count_rows(rows: Rows) -> int:
+    """Rows that a question about pairs is asked of, or all of them."""
+    return len(rows.lengths) if rows.pairs is None else int((rows.pairs >= 0).sum())
+
+
+@dataclass
+class HeldOut:
+    """What the network says of rows that it never learns from: each loss, each share of right answers."""
+
+    study: PretrainingStudy
+    network: Network
+    device: torch.device
+    precision: Any  # a context in which the network computes
+
+    def __call__(self) -> dict[str, float]:
+        totals: dict[str, list[float]] = {}
+        phase = len(self.study.passes) - 1
+        passes = self.study.passes[phase]
+        tokens = len(self.study.corpus.tokens)
+        count = max(1, min(HELD_OUT, tokens // self.study.pass_size))
+        with torch.no_grad(), torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+            for number in range(count):
+                torch.manual_seed(seed_of(self.study.settings.seed, 0, 0, number))
+                self._add(totals, passes.rows_of(number), number)
+        found = {name: right / max(of, 1e-12) for name, (right, of) in totals.items()}
+        losses = {f"{name}_loss": found.pop(name) for name in self.study.names if name in found}
+        return {**found, **losses}  # what is right comes first: the loop takes more for better
+
+    def _add(self, totals: dict[str, list[float]], rows: Rows, number: int) -> None:
+        objective = self.study.objective
+        work = self.study._work(rows, 0, number, 1.0)
+        batch, given = work.on(self.device)
+        with self.precision():
+            asked = objective.ask(batch, given, rows.ordinary, 1.0)
+            hidden = self.network(asked.batch)
+            found = objective.losses(self.network, hidden, asked.batch, asked.given)
+            found |= objective.measures(self.network, hidden, asked.batch, asked.given)
+        for name, (total, count) in found.items():
+            known = totals.setdefault(name, [0.0, 0.0])
+            known[0] += float(total)
+            known[1] += float(count)
+
+
