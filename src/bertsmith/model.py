@@ -15,15 +15,15 @@ import torch
 from bertsmith.data.examples import NumberExample, SpanExample, TextExample
 from bertsmith.describing import describe, name_in_a_line
 from bertsmith.errors import BertsmithError
-from bertsmith.models.checkpoint import Checkpoint, save_checkpoint
-from bertsmith.models.files import TASK_FILE, take_folder, write_json, written_aside
-from bertsmith.models.sentence import Sentence, write_sentence
+from bertsmith.keeping import find_settings, write_model
+from bertsmith.models.checkpoint import Checkpoint
+from bertsmith.models.files import take_folder, written_aside
+from bertsmith.models.sentence import Sentence
 from bertsmith.resident import find_home, put_adapter
 from bertsmith.tasks.alignment import split_text
 from bertsmith.tasks.choose import Choose, offer
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.embed import Embed, Hidden, choose_layers, dress_texts, rank_similar, take_dims
-from bertsmith.tasks.embed_training import EmbedPairs
 from bertsmith.tasks.fill import Fill
 from bertsmith.tasks.follows import Follows
 from bertsmith.tasks.predicting import Predictor
@@ -284,12 +284,7 @@ class Model:
     def save(self, folder: str | Path) -> None:
         """Write a folder that this and other libraries open; nothing is there until everything is."""
         with written_aside(take_folder(folder)) as aside:
-            save_checkpoint(self.checkpoint, aside)
-            self.tokenizer.save(aside)
-            if self.sentence.found:
-                write_sentence(self.sentence, aside)
-            if self.trained:
-                write_json(aside / TASK_FILE, self.trained)
+            write_model(self, aside)
 
     def info(self) -> dict[str, Any]:
         """What is in the folder."""
@@ -314,26 +309,7 @@ class Model:
 
     def task_settings(self, kind: type[TrainedTask[Any, Any]]) -> dict[str, Any]:
         """What the fine-tuning of this folder left about the task, or what config.json tells of it."""
-        if kind.head is None:
-            return self._bare_settings(kind)
-        head: Any = self.checkpoint.network.heads[kind.head]
-        outputs = head.shape.outputs
-        if self.trained.get("task") == kind.name:
-            settings = self.trained.get("settings")
-            if not isinstance(settings, dict) or len(settings.get("labels") or ()) != outputs:
-                raise BertsmithError(
-                    f"{self.folder / TASK_FILE} does not belong to the model, whose head has {outputs} outputs; "
-                    "copy the folder again, or remove that file to use what config.json says."
-                )
-            return dict(settings)
-        labels = self.checkpoint.labels or [f"LABEL_{number}" for number in range(outputs)]
-        return kind.settings_from(labels, self.checkpoint.settings.get("problem_type"))
-
-    def _bare_settings(self, kind: type[TrainedTask[Any, Any]]) -> dict[str, Any]:
-        """Of a task that reads the encoder itself."""
-        if self.trained.get("task") == kind.name and isinstance(self.trained.get("settings"), dict):
-            return dict(self.trained["settings"])
-        return kind.settings_of(self.sentence) if issubclass(kind, EmbedPairs) else kind.settings_from([], None)
+        return find_settings(self, kind)
 
     def _head(
         self, head: str, what: str, kind: type[TrainedTask[Any, Any]], truncate: str | None

@@ -68,14 +68,20 @@ def test_every_piece_belongs_to_one_unit(model, text):
 def test_words_own_their_pieces_in_other_vocabularies(tmp_path, family, files):
     """Also the mark of the space before a word; the pieces of a word spell it."""
     tokenizer = open_both(tmp_path, family, "mask", files()).ours.tokenizer
+    seen: set[str] = set()
     for text in [*SENTENCES, "  walked\n(slowly)  It's  ..."]:
         units, read = cut_units(text), HiddenText(tokenizer.encode(text), tokenizer, 500)
         owned = own_pieces(read, units)
         assert sorted(piece for pieces in owned for piece in pieces) == list(range(read.count))
+        owner = {piece: number for number, some in enumerate(owned) for piece in some}
+        spaces = [i for i, (a, b) in enumerate(read.offsets) if a == b and read.words[i] == read.words[i + 1]]
+        assert all(owner[i] == owner[i + 1] for i in spaces)
+        seen |= {tokenizer.piece(read.id(i)) for i in spaces}
         for unit, pieces in zip(units, owned, strict=True):
             ids = [read.id(piece) for piece in pieces]
             if unit.is_word and tokenizer.unk_id not in ids:
                 assert fold(tokenizer.decode(ids)) == fold(unit.text)
+    assert seen == {"▁" if family == "albert" else "Ġ"}
 
 
 def fold(word: str) -> str:
@@ -104,20 +110,32 @@ def guess_by_loop(folder, documents) -> dict[str, list[bool]]:
     return found
 
 
-def sharpen(folder, target):
-    """The same tokenizer, and a model that is right sometimes: its biases like some words."""
+def sharpen(folder, target, *liked):
+    """The same tokenizer, and a model that likes some pieces everywhere, the first most."""
     reference = transformers.BertForMaskedLM.from_pretrained(folder)
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    liked = tokenizer.convert_tokens_to_ids(["the", "sees", "town"])
     with torch.no_grad():
-        reference.cls.predictions.bias[liked] += torch.tensor([9.0, 8.9, 8.8])
+        for number, piece in enumerate(liked):
+            reference.cls.predictions.bias[tokenizer.convert_tokens_to_ids(piece)] += 9.0 - 0.1 * number
     reference.save_pretrained(target)
     tokenizer.save_pretrained(target)
     return target
 
 
+@pytest.mark.parametrize(("liked", "text"), [("##s", "rivers"), ("[UNK]", "漢"), ("[UNK]", "the 漢")])
+def test_a_word_is_guessed_whole_and_as_a_word(folder, tmp_path, liked, text):
+    """Neither one right piece of two nor "unknown" is the word."""
+    path = tmp_path / "text.txt"
+    path.write_text(text)
+    model = bertsmith.load(sharpen(folder, tmp_path / "sharp", liked), device="cpu")
+    assert bertsmith.evaluate_masked(path, model)["accuracy"]["all"]["value"] == 0.0
+    path.write_text("the")
+    model = bertsmith.load(sharpen(folder, tmp_path / "right", "the"), device="cpu")
+    assert bertsmith.evaluate_masked(path, model)["accuracy"]["all"]["value"] == 1.0
+
+
 def test_the_guesses_are_those_of_a_loop_over_the_reference(folder, file, tmp_path):
-    sharp = sharpen(folder, tmp_path / "sharp")
+    sharp = sharpen(folder, tmp_path / "sharp", "the", "sees", "town")
     right = guess_by_loop(sharp, DOCUMENTS)
     found = bertsmith.evaluate_masked(file, bertsmith.load(sharp, device="cpu"))
     every = [one for some in right.values() for one in some]

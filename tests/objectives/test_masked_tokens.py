@@ -232,7 +232,8 @@ def test_large_scores_cost_more_with_z_loss(tmp_path):
     plain, more = MaskedTokens(VOCABULARY), MaskedTokens(VOCABULARY, z_loss=1e-4)
     asked = ask(plain, make_rows())
     hidden = network(asked.batch)
-    (without, count), (with_it, _) = (o.losses(network, hidden, asked.batch, asked.given)["masked"] for o in (plain, more))
+    both = [each.losses(network, hidden, asked.batch, asked.given)["masked"] for each in (plain, more)]
+    (without, count), (with_it, _) = both
     scores = network.score(hidden, asked.batch, "mask")[asked.given["at"]]
     assert (with_it - without).item() == pytest.approx(1e-4 * (scores.logsumexp(-1) ** 2).sum().item(), rel=1e-2)
     assert count.item() == len(asked.given["at"])

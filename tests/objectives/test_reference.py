@@ -94,7 +94,7 @@ def test_next_token(chunk, tmp_path):
     given = padded(asked.batch)
     labels = given["input_ids"].masked_fill(torch.isin(given["input_ids"], torch.tensor(SPECIALS)), -100)
     theirs = reference(**given, labels=labels).loss
-    means, total = run(objective, network, asked)
+    means, _ = run(objective, network, asked)
     assert means["next_token"].item() == near(theirs)
     with torch.no_grad():  # without gradients attention goes another way
         assert run(objective, network, asked)[1].item() == near(theirs)

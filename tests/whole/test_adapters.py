@@ -117,6 +117,14 @@ def test_saved_whole_it_opens_everywhere(adapters, tmp_path):
         assert [a["score"] for a in three] == pytest.approx([a["score"] for a in one], abs=1e-5)
 
 
+def test_a_base_is_saved_with_its_adapters(adapters, encoder, tmp_path):
+    together = bertsmith.load(encoder, adapters=adapters)
+    together.save(tmp_path / "all")
+    again = bertsmith.load(tmp_path / "all")
+    assert list(again.adapters) == ["better", "liked", "names"]
+    assert answers(ask(again.adapters)) == answers(ask(together.adapters))
+
+
 def test_evaluate_and_go_on_training_from_one(adapters, tmp_path):
     found = bertsmith.evaluate(adapters["liked"], reviews("a"))
     assert found["metrics"]["accuracy"]["n"] == 48

@@ -1,6 +1,6 @@
-"""An encoder that nobody trained: a family's preset, changed as one likes, with random weights.
+"""An encoder to pretrain: a family's preset with random weights, or a trained one that learns on.
 
-In: a preset's name, sizes, the heads that pretraining asks for. Out: a `Checkpoint`.
+In: a preset's name and sizes or a checkpoint, the heads that pretraining asks for. Out: a `Checkpoint`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from bertsmith.errors import BertsmithError
 from bertsmith.layers.config import Config
 from bertsmith.models.checkpoint import Checkpoint
 from bertsmith.models.families import find_preset
-from bertsmith.models.family import Family
+from bertsmith.models.family import Family, FamilyHead
 from bertsmith.models.fitting import fresh_tensor
 from bertsmith.models.network import Network
 
@@ -21,23 +21,83 @@ INTO_STREAM = ("attention.out.weight", "feed.down.weight")  # what adds to the r
 
 
 def make_fresh(
-    preset: str, heads: Sequence[str], sizes: Mapping[str, Any], tokens: Mapping[str, int], seed: int = 0
-) -> Checkpoint:
-    """`sizes` replace fields of the preset's `Config`; `tokens` are the ids that config.json names, by role."""
+    preset: str, heads: Sequence[str], sizes: Mapping[str, Any], tokens: Mapping[str, int], seed: int = 0,
+    changed: Mapping[str, int] | None = None,
+) -> Checkpoint:  # fmt: skip
+    """`sizes` replace fields of the preset's `Config`, and so do those `changed`, by which others are scaled.
+
+    `tokens` are the ids that config.json names, by role.
+    """
     family, config = find_preset(preset)
-    config = replace(config, **dict(sizes))
-    if "width" in sizes and "embed_width" not in sizes and config.embed_width == find_preset(preset)[1].width:
-        config = replace(config, embed_width=config.width)
-    known = {name: head for name, head in family.heads({}).items() if name in heads}
+    config = scale(_resize(config, sizes), changed or {})
+    known = find_heads(family, heads, {})
+    network = _build(config, known)
+    _fill(network, config, seed)
+    settings = {key: value for key, value in _ids(tokens).items() if value is not None}
+    return Checkpoint(family, config, known, network, settings)
+
+
+def make_further(checkpoint: Checkpoint, heads: Sequence[str], seed: int, dropout: float | None) -> Checkpoint:
+    """A trained encoder with these heads: its own where it has them, else fresh ones."""
+    known = find_heads(checkpoint.family, heads, checkpoint.settings)
+    config = checkpoint.config
+    if dropout is not None:
+        config = replace(config, dropout=dropout, attention_dropout=dropout, head_dropout=dropout)
+    network = _build(config, known)
+    _fill(network, config, seed)
+    origins = _find_origins(checkpoint, known)
+    with torch.no_grad():
+        for name in network.names:
+            source = next((there + name.removeprefix(here) for here, there in origins if name.startswith(here)), name)
+            if source in checkpoint.network.names:
+                network.get_parameter(name).copy_(checkpoint.network.tensor(source))
+    labels = ("id2label", "label2id", "problem_type")  # of a head that is not kept
+    settings = {key: value for key, value in checkpoint.settings.items() if key not in labels}
+    return Checkpoint(checkpoint.family, config, known, network, settings)
+
+
+def find_heads(family: Family, heads: Sequence[str], settings: Mapping[str, Any]) -> dict[str, FamilyHead]:
+    known = {name: head for name, head in family.heads(dict(settings)).items() if name in heads}
     missing = [name for name in heads if name not in known]
     if missing:
         raise BertsmithError(f"the family {family.name} has no head for {missing[0]}; choose another recipe or preset.")
+    return known
+
+
+def scale(config: Config, changed: Mapping[str, int]) -> Config:
+    """Another width keeps the size of a head and the share of the inner layer, unless these are given too."""
+    given = dict(changed)
+    if "width" in given:
+        wanted = max(1, given["width"] * config.heads // config.width)
+        divisors = (heads for heads in range(wanted, 0, -1) if given["width"] % heads == 0)
+        given.setdefault("heads", next(divisors))
+        given.setdefault("inner", max(8, round(config.inner * given["width"] / config.width / 8) * 8))
+    return _resize(config, given)
+
+
+def _resize(config: Config, sizes: Mapping[str, Any]) -> Config:
+    """What follows the width or the depth goes on doing so."""
+    follow = {}
+    if "width" in sizes and config.embed_width == config.width:
+        follow["embed_width"] = sizes["width"]
+    if "depth" in sizes and config.distinct == config.depth:
+        follow["distinct"] = sizes["depth"]
+    return replace(config, **{**follow, **sizes})
+
+
+def _build(config: Config, heads: Mapping[str, FamilyHead]) -> Network:
     with torch.device("meta"):
-        outputs = {name: head.shape(config, len(head.labels) or 1) for name, head in known.items()}
-        network = Network(config, outputs)
-    _fill(network, config, seed)
-    settings = {key: value for key, value in _ids(family, tokens).items() if value is not None}
-    return Checkpoint(family, config, known, network, settings)
+        return Network(config, {name: head.shape(config, len(head.labels) or 1) for name, head in heads.items()})
+
+
+def _find_origins(checkpoint: Checkpoint, heads: Mapping[str, FamilyHead]) -> list[tuple[str, str]]:
+    """Where a head's layer is called the same on the other side in a head that is there: BERT's pooler."""
+    return [
+        (f"heads.{name}.{part}.", f"heads.{other}.{part}.")
+        for name, head in heads.items() if name not in checkpoint.heads
+        for part in ("dense", "norm") if part in head.names
+        for other, there in checkpoint.heads.items() if there.names.get(part) == head.names[part]
+    ]  # fmt: skip
 
 
 def _fill(network: Network, config: Config, seed: int) -> None:
@@ -52,7 +112,7 @@ def _fill(network: Network, config: Config, seed: int) -> None:
     network.requires_grad_(True)
 
 
-def _ids(family: Family, tokens: Mapping[str, int]) -> dict[str, int | None]:
+def _ids(tokens: Mapping[str, int]) -> dict[str, int | None]:
     """The special ids as config.json has them; those of ModernBERT and RoBERTa are looked at by other libraries."""
     return {
         "pad_token_id": tokens.get("pad"),

@@ -18,7 +18,7 @@ def choose(units: Tensor, scores: Tensor, ordinary: Tensor, count: int) -> Choic
     at = order[:count]
     chosen = ordinary[at]
     if count < len(order):
-        chosen = chosen & (units[at] != units[order[count]])
+        chosen = chosen & (units[at] != units[order[count : count + 1]])  # a slice: one number would be fetched
     return _ascending(at, chosen)
 
 

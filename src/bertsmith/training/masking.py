@@ -57,9 +57,13 @@ class MaskStudy(Drawn):
         read, at, gold = (x.numpy() for x in self.masking.hide(batch, chance, int((~self.special[ids]).sum())))
         at, gold = at[gold >= 0], gold[gold >= 0]
         ends = np.cumsum(lengths)
-        cuts = np.searchsorted(at, ends)[:-1]  # the places ascend, so those of a row lie together
-        parts = zip(rows, np.split(read, ends[:-1]), np.split(at, cuts), np.split(gold, cuts), ends - lengths, strict=True)
-        return [LeanRow(found, row.segments, there - start, was) for row, found, there, was, start in parts]
+        cuts = np.searchsorted(at, ends)  # the places ascend, so those of a row lie together
+        found, last = [], 0
+        for row, end, cut in zip(rows, ends, cuts, strict=True):
+            start = end - len(row.ids)
+            found.append(LeanRow(read[start:end], row.segments, at[last:cut] - start, gold[last:cut]))
+            last = cut
+        return found
 
     def _work(self, rows: Sequence[LeanRow], is_filler: bool = False) -> Work:
         gold = np.concatenate([row.gold for row in rows])

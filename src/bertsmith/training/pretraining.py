@@ -7,75 +7,23 @@ hidden of them and every other draw is a function of (seed, step), the same for 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from bertsmith.data.batch import Batch
 from bertsmith.data.rows import Rows
-from bertsmith.data.rows_plan import Phase, Plan, RowKind, open_passes
+from bertsmith.data.rows_plan import Plan, RowKind, open_passes
 from bertsmith.data.shards import Corpus
 from bertsmith.errors import BertsmithError
 from bertsmith.models.network import Network
 from bertsmith.objectives.objective import Objective
 from bertsmith.training.devices import seed_of
-from bertsmith.training.settings import Training
+from bertsmith.training.pretraining_settings import Pretraining
 from bertsmith.training.study import Given, Work
 
-PASSES = {"cpu": 4096, "mps": 16384, "cuda": 65536}  # tokens in a pass, unless it is said
 HELD_OUT = 64  # passes at most that an evaluation reads
-
-
-@dataclass(frozen=True)
-class Pretraining(Training):
-    """Everything about the training of a fresh encoder; the defaults are BERT's, a recipe changes them."""
-
-    rate: float | None = 1e-4
-    warmup: float = 0.01
-    dropout: float | None = None
-    tokens: int = 32_768  # in an optimizer step
-    first_tokens: int | None = None  # in the first one: the size climbs to `tokens` over `ramp` of the run
-    ramp: float = 0.0
-    pass_tokens: int | None = None  # in one pass; None: what the device likes
-    lengths: str = "128"  # of rows; "128:0.9,512:0.1": nine tenths of the run with the first, the rest with the second
-    optimizer: Literal["adamw", "muon"] = "adamw"
-    momentum: float = 0.95  # Muon's
-    compile: bool = True  # on CUDA: compile a block once, for all layers
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("tokens", "first_tokens", "pass_tokens"):
-            self._need(name, getattr(self, name) is None or getattr(self, name) >= 1, "at least 1")
-        for name, high in (("ramp", 1.0), ("momentum", 0.9999)):
-            self._need(name, 0 <= getattr(self, name) <= high, f"from 0 to {high:g}")
-        self.phases()
-
-    def phases(self) -> list[Phase]:
-        """`lengths` as parts of the run."""
-        found = []
-        for part in self.lengths.split(","):
-            length, _, share = part.strip().partition(":")
-            try:
-                found.append(Phase(int(length), float(share) if share else 1.0))
-            except ValueError:
-                told = f'lengths is {self.lengths!r}; give a number, or as in "128:0.9,512:0.1".'
-                raise BertsmithError(told) from None
-            if found[-1].length < 8 or not found[-1].share > 0:
-                raise BertsmithError(f"lengths has {part.strip()!r}; a row needs 8 tokens and a share above 0.")
-        return found
-
-    def pass_size(self, device: str) -> int:
-        """Tokens in a pass: no more than the smallest step has, and one that divides it."""
-        least = min(self.tokens, self.first_tokens or self.tokens)
-        wanted = min(self.pass_tokens or PASSES[device], least)
-        return max(size for size in range(1, wanted + 1) if least % size == 0) if least % wanted else wanted
-
-    def tokens_at(self, step: int, steps: int, size: int) -> int:
-        """How many tokens a step holds, in whole passes."""
-        first = self.first_tokens or self.tokens
-        over = min(1.0, step / max(1.0, self.ramp * steps)) if self.ramp else 1.0
-        return max(1, round((first + (self.tokens - first) * over) / size)) * size
 
 
 class PretrainingStudy:

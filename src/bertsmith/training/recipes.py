@@ -1,6 +1,6 @@
 """Recipes by name: which encoder, which questions, which settings; each the paper's own unless it says otherwise.
 
-In: a recipe's name and what a person changes of it. Out: a `Recipe`.
+In: a recipe's name and what a person changes of it. Out: a `Recipe`. Nothing here imports torch: `--help` reads it.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from bertsmith.errors import BertsmithError
 from bertsmith.training.choices import suggest
-from bertsmith.training.pretraining import Pretraining
+from bertsmith.training.pretraining_settings import IDLE, Pretraining
 from bertsmith.training.settings import check_types
 
 Asks = Literal["masked", "masked+next", "masked+order", "replaced", "causal+masked", "distilled"]
@@ -59,6 +59,9 @@ class Shape:
 
     def __post_init__(self) -> None:
         check_types(self)
+        for name, size in self.sizes().items():
+            if size < 1:
+                raise BertsmithError(f"{name} is {size}; it must be at least 1.")
 
     def sizes(self) -> dict[str, int]:
         found = {name: getattr(self, name) for name in ("depth", "width", "heads", "inner", "positions")}
@@ -69,7 +72,8 @@ class Shape:
 class Recipe:
     name: str
     preset: str
-    sizes: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Mapping[str, Any] = field(default_factory=dict)  # that the recipe changes of its preset
+    changed: Mapping[str, int] = field(default_factory=dict)  # and a person of both
     asking: Asking = field(default_factory=Asking)
     training: Pretraining = field(default_factory=Pretraining)
 
@@ -121,16 +125,27 @@ RECIPES = {
 }  # fmt: skip
 
 
+KINDS = {each.name: kind for kind in (Pretraining, Asking, Shape) for each in fields(kind) if each.name not in IDLE}
+WORDS = ("lengths", "mask_rate", "teacher")  # that may be given as a number, or a path, too
+
+
+def refuse_idle(setting: str) -> None:
+    """A name that is no setting of pretraining, though it may be one of fine-tuning."""
+    if setting in IDLE:
+        instead = f"; give {IDLE[setting]}" if IDLE[setting] else "; leave it out"
+        raise BertsmithError(f"{setting} is a setting of fine-tuning and has no meaning in pretraining{instead}.")
+    if setting not in KINDS:
+        raise BertsmithError(f"{setting} is not a setting{suggest(setting, list(KINDS))}.")
+
+
 def find_recipe(name: str, given: Mapping[str, Any]) -> Recipe:
     """A recipe with what was changed of it: settings of `Pretraining`, `Asking` and `Shape` by their names."""
-    if name not in RECIPES:
+    if not isinstance(name, str) or name not in RECIPES:
         raise BertsmithError(f"there is no recipe {name!r}; the recipes are {', '.join(RECIPES)}.")
-    known = {each.name: kind for kind in (Pretraining, Asking, Shape) for each in fields(kind)}
     parts: dict[Any, dict[str, Any]] = {Pretraining: {}, Asking: {}, Shape: {}}
     for setting, value in given.items():
-        if setting not in known:
-            raise BertsmithError(f"{setting} is not a setting{suggest(setting, list(known))}.")
-        parts[known[setting]][setting] = value
+        refuse_idle(setting)
+        parts[KINDS[setting]][setting] = str(value) if setting in WORDS and value is not None else value
     recipe, shape = RECIPES[name], Shape(**parts[Shape])
     sizes = {} if shape.preset else dict(recipe.sizes)
     changed = parts[Pretraining]
@@ -138,4 +153,4 @@ def find_recipe(name: str, given: Mapping[str, Any]) -> Recipe:
         changed["first_tokens"] = None  # the recipe's belong to its own size
     training = Pretraining(**{**vars(recipe.training), **changed})
     asking = Asking(**{**vars(recipe.asking), **parts[Asking]})
-    return Recipe(name, shape.preset or recipe.preset, {**sizes, **shape.sizes()}, asking, training)
+    return Recipe(name, shape.preset or recipe.preset, sizes, shape.sizes(), asking, training)

@@ -1,0 +1,57 @@
+"""What a model's folder keeps beside its weights: the settings of its task, its adapters, how it makes vectors.
+
+In: a `Model`. Out: settings to predict by, or files.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bertsmith.errors import BertsmithError
+from bertsmith.models.adapters import MEMBERS, write_adapter, write_member
+from bertsmith.models.checkpoint import save_checkpoint
+from bertsmith.models.files import TASK_FILE, write_json
+from bertsmith.models.lora import give_lora
+from bertsmith.models.sentence import write_sentence
+from bertsmith.tasks.embed_training import EmbedPairs
+from bertsmith.tasks.trained import TrainedTask
+
+if TYPE_CHECKING:
+    from bertsmith.model import Model
+
+
+def find_settings(model: "Model", kind: type[TrainedTask[Any, Any]]) -> dict[str, Any]:
+    """What the fine-tuning of this folder left about the task, or what config.json tells of it."""
+    settings = model.trained.get("settings") if model.trained.get("task") == kind.name else None
+    if kind.head is None:  # it reads the encoder itself
+        if isinstance(settings, dict):
+            return dict(settings)
+        return kind.settings_of(model.sentence) if issubclass(kind, EmbedPairs) else kind.settings_from([], None)
+    head: Any = model.checkpoint.network.heads[kind.head]
+    outputs = head.shape.outputs
+    if model.trained.get("task") == kind.name:
+        if not isinstance(settings, dict) or len(settings.get("labels") or ()) != outputs:
+            raise BertsmithError(
+                f"{model.folder / TASK_FILE} does not belong to the model, whose head has {outputs} outputs; "
+                "copy the folder again, or remove that file to use what config.json says."
+            )
+        return dict(settings)
+    labels = model.checkpoint.labels or [f"LABEL_{number}" for number in range(outputs)]
+    return kind.settings_from(labels, model.checkpoint.settings.get("problem_type"))
+
+
+def write_model(model: "Model", folder: Path) -> None:
+    """A folder that this and other libraries open; adapters that were loaded with the model lie in it too."""
+    save_checkpoint(model.checkpoint, folder)
+    model.tokenizer.save(folder)
+    if model.sentence.found:
+        write_sentence(model.sentence, folder)
+    if model.trained:
+        write_json(folder / TASK_FILE, model.trained)
+    for name, adapter in model.adapters.items():
+        place = folder / MEMBERS / name
+        if give_lora(adapter.checkpoint):
+            write_adapter(adapter.checkpoint, place, model.folder)
+        else:
+            write_member(adapter.checkpoint, next(iter(adapter.checkpoint.heads), None), place)
+        if adapter.trained:
+            write_json(place / TASK_FILE, adapter.trained)
