@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bertsmith.loading import load
     from bertsmith.model import Model
     from bertsmith.models.presets import models_table
+    from bertsmith.pretraining import pretrain
     from bertsmith.searching import index
     from bertsmith.sweeping import sweep
     from bertsmith.together import finetune_together
@@ -31,7 +32,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BertsmithError", "Model", "benchmark", "build_corpus", "check", "corpus_info", "evaluate",
     "evaluate_blimp", "evaluate_masked", "finetune", "finetune_together", "index", "load", "models_table",
-    "pseudo_likelihood", "sweep", "train_tokenizer",
+    "pretrain", "pseudo_likelihood", "sweep", "train_tokenizer",
 ]  # fmt: skip
 
 _HOMES = {
@@ -49,6 +50,7 @@ _HOMES = {
     "index": "bertsmith.searching",
     "load": "bertsmith.loading",
     "models_table": "bertsmith.models.presets",
+    "pretrain": "bertsmith.pretraining",
     "pseudo_likelihood": "bertsmith.unlabelled",
     "sweep": "bertsmith.sweeping",
     "train_tokenizer": "bertsmith.tokenizing",

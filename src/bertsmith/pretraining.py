@@ -4,8 +4,10 @@ In: a folder that `bertsmith corpus build` wrote, a recipe, what is changed of i
 other libraries open, its log, a report; killed and started again it goes on as if nothing had been.
 """
 
+import hashlib
+import json
+import shutil
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -15,24 +17,29 @@ from typing import Any
 import torch
 
 import bertsmith
-from bertsmith.data.rows_plan import RowKind
-from bertsmith.data.shards import Corpus
 from bertsmith.errors import BertsmithError
-from bertsmith.evaluation.report import RunFacts
-from bertsmith.evaluation.report.page import make_page
+from bertsmith.evaluation.report import RunFacts, read_metrics, write_report
+from bertsmith.finetuning import abandon
 from bertsmith.loading import find_device, load
-from bertsmith.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
-from bertsmith.models.files import take_folder, write_json, written_aside
-from bertsmith.models.fresh import make_fresh
-from bertsmith.objectives.making import Made, make_objective
+from bertsmith.models.adapters import find_encoder
+from bertsmith.models.checkpoint import load_checkpoint, save_checkpoint
+from bertsmith.models.families import find_family
+from bertsmith.models.files import read_settings, take_folder, written_aside
+from bertsmith.models.hub import locate
+from bertsmith.objectives.making import GENERATOR, copy_weights
 from bertsmith.tasks.texts import take_count
-from bertsmith.training.devices import Ranks, cast, choose_precision, joined
+from bertsmith.training.devices import Ranks, cast, choose_precision, joined, shard, whole_weights
 from bertsmith.training.folder import RunFolder
 from bertsmith.training.loop import Loop, Outcome, Watcher
 from bertsmith.training.preparing import Say
-from bertsmith.training.pretraining import HeldOut, Pretraining, PretrainingStudy
-from bertsmith.training.recipes import Recipe, find_recipe
-from bertsmith.training.timing import plan_steps
+from bertsmith.training.pretraining import HeldOut, PretrainingStudy
+from bertsmith.training.pretraining_settings import IDLE, Pretraining
+from bertsmith.training.pretraining_start import Start, prepare, tell_plan
+from bertsmith.training.recipes import RECIPES, Recipe, find_recipe
+from bertsmith.training.timing import PLAN, plan_steps
+
+HELD_OUT = "held-out"
+EVALUATIONS = 10  # in a run, unless it is said after how many steps
 
 
 @dataclass
@@ -48,26 +55,16 @@ class PretrainingRun:
         return load(self.folder)
 
 
-@dataclass
-class Start:
-    """Everything that a run stands on."""
-
-    corpus: Corpus
-    held_out: Corpus
-    recipe: Recipe
-    checkpoint: Checkpoint
-    made: Made
-    size: int  # tokens in a pass
-
-
 def pretrain(
     corpus: str | Path,
     out: str | Path,
-    recipe: str = "smith",
+    recipe: str | None = None,
     *,
+    model: str | Path | None = None,
     minutes: float | None = None,
     device: str = "auto",
     threads: int | None = None,
+    download: bool = False,
     overwrite: bool = False,
     keep_checkpoints: bool = False,
     plan: bool = False,
@@ -75,158 +72,164 @@ def pretrain(
     say: Say | None = None,
     **settings: Any,
 ) -> PretrainingRun | None:
-    """Train an encoder from nothing on a corpus, and leave it in `out`.
+    """Train an encoder on a corpus, and leave it in `out`.
 
-    `settings` are those of training/pretraining.py, and of `Asking` and `Shape` in training/recipes.py. How long:
-    `minutes` (the first steps are timed, and the plan in steps that follows is kept), `max_steps`, or `epochs` (1).
-    `plan` says what would be done and gives None.
+    It begins with random weights, or with those of `model`, a checkpoint whose tokenizer made the corpus. `recipe` is a
+    name in training/recipes.py: by default `smith`, and with a model that of its family. `settings` are those of
+    training/pretraining_settings.py, and of `Asking` and `Shape` in training/recipes.py. How long: `minutes` (the first
+    passes are timed, and the plan in steps that follows is kept), `max_steps`, or `epochs` (1). `plan` says what would
+    be done and gives None.
     """
-    chosen = find_recipe(recipe, settings)
     say = say or (lambda sentence: None)
-    if minutes is not None and (chosen.training.max_steps or chosen.training.epochs):
-        raise BertsmithError("minutes say how long; leave max_steps and epochs out.")
-    if minutes is not None and not minutes > 0:
-        raise BertsmithError(f"minutes is {minutes}; it must be more than 0.")
+    base = None if model is None else locate(model, download=download)
+    chosen = find_recipe(recipe or choose_recipe(base), settings)
+    check_time(chosen, minutes)
     with joined(find_device(device)) as ranks:
         say = say if ranks.is_first else (lambda sentence: None)
         if threads is not None:
             torch.set_num_threads(take_count("threads", threads))
-        start = prepare(corpus, chosen, ranks)
-        folder = RunFolder(take_folder(out))
-        asked = {"recipe": asdict(chosen), "corpus": start.corpus.header["splits"], "minutes": minutes}
+        start = prepare(corpus, chosen, ranks, base)
+        say(f"{start.origin[:1].upper()}{start.origin[1:]}")
         if plan:
             tell_plan(start, minutes, ranks, say)
             return None
+        folder = RunFolder(take_folder(out))
+        asked = describe(start, minutes, model)
         if ranks.first_says(ranks.is_first and folder.claim(asked, overwrite)):
             say(f"{out} holds this very run, finished; nothing to do (--overwrite starts anew).")
             return read_run(folder.path)
         try:
-            run = carry_out(start, folder, ranks, minutes, watchers, say)
+            outcome = carry_out(start, folder, ranks, minutes, watchers, say)
+            with whole_weights(start.checkpoint.network):
+                metrics = write_results(start, folder, asked, outcome, say) if ranks.is_first else {}
             if ranks.is_first:
                 folder.finish(asked, keep_checkpoints)
+        except BertsmithError:
+            if ranks.is_first and folder.find_last() is None:
+                forget_plan(folder)
+                abandon(folder)
+            raise
         finally:
             folder.lock.release()
         ranks.wait()
-        return run
+        return PretrainingRun(folder.path, metrics, outcome)
 
 
-def prepare(corpus: str | Path, recipe: Recipe, ranks: Ranks) -> Start:
-    train, held_out = Corpus.open(corpus), Corpus.open(corpus, "held-out")
-    longest = max(phase.length for phase in recipe.training.phases())
-    if len(train.tokens) < longest:
-        held = f"{len(train.tokens):,} tokens"
-        raise BertsmithError(f"{corpus} holds {held}, less than a row of {longest}; give more text.")
-    sizes: dict[str, Any] = {**recipe.sizes, "vocabulary": train.vocabulary}
-    if recipe.training.dropout is not None:
-        sizes |= dict.fromkeys(("dropout", "attention_dropout", "head_dropout"), recipe.training.dropout)
-    made = make_objective(recipe.asking, train, recipe.training.seed)
-    checkpoint = make_fresh(recipe.preset, made.objective.heads, sizes, train.specials, recipe.training.seed)
-    if checkpoint.config.limit < longest:
-        most = checkpoint.config.limit
-        raise BertsmithError(f"rows of {longest} tokens are too long for an encoder that reads {most}; give positions.")
-    made.attach(checkpoint)
-    return Start(train, held_out, recipe, checkpoint, made, recipe.training.pass_size(ranks.device.type))
+def choose_recipe(base: Path | None) -> str:
+    """Ours for a fresh encoder; a trained one goes on as its family is trained."""
+    if base is None:
+        return "smith"
+    family = find_family(read_settings(find_encoder(base)).get("model_type"))
+    return family.name if family.name in RECIPES else "bert"
+
+
+def check_time(recipe: Recipe, minutes: float | None) -> None:
+    if minutes is None:
+        return
+    if recipe.training.max_steps or recipe.training.epochs:
+        raise BertsmithError("minutes say how long; leave max_steps and epochs out.")
+    if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes < float("inf"):
+        raise BertsmithError(f"minutes is {minutes!r}; it must be a number above 0.")
+
+
+def describe(start: Start, minutes: float | None, model: str | Path | None) -> dict[str, Any]:
+    """What a run is known by: another value makes it another run."""
+    recipe, splits = start.recipe, start.corpus.header["splits"]
+    text = {split: splits[split].get("sha256", splits[split]["tokens"]) for split in splits}
+    training = {name: value for name, value in asdict(recipe.training).items() if name not in IDLE}
+    return {
+        "recipe": recipe.name, "preset": recipe.preset, **recipe.sizes, **recipe.changed, **asdict(recipe.asking),
+        **training, "minutes": minutes, "model": None if model is None else str(model),
+        "corpus": hashlib.sha256(json.dumps(text, sort_keys=True).encode()).hexdigest()[:16],
+    }  # fmt: skip
+
+
+def forget_plan(folder: RunFolder) -> None:
+    """What belongs to the run that was here before."""
+    (folder.path / PLAN).unlink(missing_ok=True)
+    shutil.rmtree(folder.path / GENERATOR, ignore_errors=True)
 
 
 def carry_out(
     start: Start, folder: RunFolder, ranks: Ranks, minutes: float | None, watchers: Sequence[Watcher], say: Say
-) -> PretrainingRun:
+) -> Outcome:
+    """The loop, from the beginning or from the last checkpoint."""
     last = folder.find_last() if ranks.is_first or ranks.count > 1 else None
     if last is not None:
         say(f"going on from {last.name}.")
-        fill_from(start.checkpoint, load_checkpoint(last))
+        copy_weights(load_checkpoint(last).network, start.checkpoint.network)
+        start.made.go_on_from(last)
+    elif ranks.is_first:
+        forget_plan(folder)
     network = start.checkpoint.network.to(ranks.device)
     start.made.to(ranks.device)
     network.recompute = start.recipe.training.recompute
-    steps = plan_steps(folder, start.recipe.training, minutes, partial(make_study, start), network, ranks, say)
-    training = replace(start.recipe.training, max_steps=steps)
-    study = make_study(start, training, steps)
-    held_out = HeldOut(make_study(replace(start, corpus=start.held_out), training, 1), network, ranks.device,
-                       partial(_cast, training, ranks.device))  # fmt: skip
-    write_model = partial(write_folder, start)
-    scorer = held_out if len(start.held_out) else None
-    loop = Loop(network, study, training, folder, ranks, write_model, scorer, watchers)
-    outcome = loop.run()
-    metrics = write_results(start, folder, held_out, outcome, say) if ranks.is_first else {}
-    return PretrainingRun(folder.path, metrics, outcome)
+    steps = plan_steps(folder.path, start.recipe.training, minutes, partial(make_study, start), network, ranks, say)
+    often = start.recipe.training.evaluate_every or -(-steps // EVALUATIONS)
+    training = replace(start.recipe.training, max_steps=steps, evaluate_every=often)
+    if training.spread == "fsdp" and ranks.count > 1:
+        shard(network, ranks.device)
+    held_out = open_held_out(start, training, ranks, say)
+    loop = Loop(
+        network, make_study(start, training, steps), training, folder, ranks, partial(write_folder, start), held_out,
+        watchers,
+    )  # fmt: skip
+    return loop.run()
 
 
 def make_study(start: Start, training: Pretraining, steps: int) -> PretrainingStudy:
-    kind: RowKind = start.made.rows
-    return PretrainingStudy(start.corpus, start.made.objective, training, steps, start.size, kind)
+    return PretrainingStudy(start.corpus, start.made.objective, training, steps, start.size, start.made.rows)
 
 
-def _cast(training: Pretraining, device: torch.device) -> AbstractContextManager[None]:
-    return cast(choose_precision(training.precision, device), device)
-
-
-def fill_from(checkpoint: Checkpoint, last: Checkpoint) -> None:
-    """Go on with the weights of a checkpoint of this run."""
-    with torch.no_grad():
-        for name in checkpoint.network.names:
-            checkpoint.network.get_parameter(name).copy_(last.network.tensor(name))
+def open_held_out(start: Start, training: Pretraining, ranks: Ranks, say: Say) -> HeldOut | None:
+    """What scores the text that was held out; None where there is none, or none that rows can be made of."""
+    if not len(start.held_out.tokens):
+        say("no text was held out, so the encoder is not scored on any (bertsmith corpus build --held-out).")
+        return None
+    try:
+        study = make_study(replace(start, corpus=start.held_out), training, 1)
+        study.passes[-1].rows_of(0)
+    except BertsmithError as error:
+        say(f"the encoder is not scored on held-out text: {error}")
+        return None
+    precision = partial(cast, choose_precision(training.precision, ranks.device), ranks.device)
+    return HeldOut(study, start.checkpoint.network, ranks.device, precision)
 
 
 def write_folder(start: Start, folder: Path) -> None:
     """A model folder that others open; of codes that no tokenizer made, without a tokenizer."""
     save_checkpoint(start.checkpoint, folder)
+    start.made.save(folder)
     tokenizer = start.corpus.tokenizer()
-    if tokenizer is not None:
-        tokenizer.save(folder)
+    for each in (folder, folder / GENERATOR):
+        if tokenizer is not None and each.exists():
+            tokenizer.save(each)
 
 
 def write_results(
-    start: Start, folder: RunFolder, held_out: HeldOut, outcome: Outcome, say: Say
+    start: Start, folder: RunFolder, asked: dict[str, Any], outcome: Outcome, say: Say
 ) -> dict[str, float]:
-    """The last state, as it stands at the end of the schedule."""
-    held_out.network.eval()
-    metrics = held_out() if len(start.held_out) else {}
-    speed = outcome.speed
-    rate = speed.tokens / max(speed.seconds, 1e-9)
-    about = {"steps": outcome.steps, "tokens_per_second": rate, "seconds": speed.seconds}
+    """The last state, as it stands at the end of the schedule, with what its last evaluation found."""
+    log, speed = folder.read_log(), outcome.speed
+    found = [record["metrics"] for record in log if record.get("split") == "dev"]
+    metrics: dict[str, float] = found[-1] if found else {}
+    device = str(start.checkpoint.network.embed.tokens.weight.device)
     facts = RunFacts(
-        task="pretrain", title=f"Pretraining: {start.recipe.name}", date=datetime.now(UTC).date().isoformat(),
-        version=bertsmith.__version__, metrics={"held-out": {name: {"value": one} for name, one in metrics.items()}},
-        curves=folder.read_log(), settings={**asdict(start.recipe.asking), **asdict(start.recipe.training)},
+        task="mask" if "mask" in start.checkpoint.heads else "pretrain", title=f"Pretraining: {start.recipe.name}",
+        date=datetime.now(UTC).date().isoformat(), version=bertsmith.__version__, metrics={HELD_OUT: {name: {"value": one} for name, one in metrics.items()}},
+        curves=log, settings={**asked, "steps": outcome.steps}, base=asked["model"] or "",
+        speed={"tokens_per_second": speed.tokens / max(speed.seconds, 1e-9), "seconds": speed.seconds,
+               "device": device},
     )  # fmt: skip
-    start.checkpoint.network.cpu()
     with written_aside(folder.path) as aside:
         write_folder(start, aside)
-        write_json(aside / "metrics.json", {"metrics": metrics, "speed": about, "recipe": asdict(start.recipe)})
-        (aside / "report.html").write_text(make_page(facts), encoding="utf-8")
-    for name, value in metrics.items():
-        say(f"held out: {name} {value:.4f}")
+        write_report(aside, facts)
+    told = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+    say(f"held out: {told}" if told else "nothing was held out to score it on.")
     say(f"wrote the encoder and its curve to {folder.path}")
     return metrics
 
 
 def read_run(folder: Path) -> PretrainingRun:
-    from bertsmith.models.files import read_json
-
-    return PretrainingRun(folder, dict(read_json(folder / "metrics.json")["metrics"]))
-
-
-def tell_plan(start: Start, minutes: float | None, ranks: Ranks, say: Say) -> None:
-    """What would be done, before anything runs."""
-    config, training = start.checkpoint.config, start.recipe.training
-    network = start.checkpoint.network
-    steps = training.max_steps or max(1, round((training.epochs or 1) * len(start.corpus.tokens) / training.tokens))
-    body = sum(p.numel() for name, p in network.named_parameters() if name.startswith("blocks."))
-    longest = max(phase.length for phase in training.phases())
-    flops = 6 * body + 12 * config.depth * config.width * longest
-    total = training.tokens * steps
-    facts = {
-        "recipe": f"{start.recipe.name} ({start.recipe.preset}), asks {start.recipe.asking.asks}",
-        "encoder": f"{config.depth} layers of {config.width}, {network.parameter_count:,} parameters, "
-        f"{body:,} of them in blocks",
-        "corpus": f"{len(start.corpus.tokens):,} tokens in {len(start.corpus):,} documents, "
-        f"{len(start.held_out):,} more held out",
-        "a step": f"{training.tokens:,} tokens in passes of {start.size:,}, rows of at most {training.lengths}",
-        "how long": f"{minutes:g} minutes" if minutes else f"{steps:,} steps, {total:,} tokens, "
-        f"{total / len(start.corpus.tokens):.2f} epochs, {flops * total:.2e} FLOP",
-        "optimizer": f"{training.optimizer}, rate {training.peak:g}, {training.schedule}",
-        "memory": f"{network.parameter_count * 16 / 2**20:,.0f} MiB for weights, gradients and the optimizer",
-        "device": f"{ranks.count} × {ranks.device}, {choose_precision(training.precision, ranks.device)}",
-    }
-    for name, fact in facts.items():
-        say(f"{name:>10}: {fact}")
+    known = read_metrics(folder).metrics.get(HELD_OUT, {})
+    return PretrainingRun(folder, {name: score["value"] for name, score in known.items()})

@@ -5,11 +5,13 @@ import math
 import unicodedata
 
 import pytest
+import tokenizers
 import torch
 import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 from tasks.made import SENTENCES, bytelevel_files, open_both, sentencepiece_files
+from tokenizers import Tokenizer as Engine
 from whole import tiny
 
 import bertsmith
@@ -18,6 +20,8 @@ from bertsmith.evaluation.function_words import FUNCTION_WORDS, is_content
 from bertsmith.evaluation.masked_accuracy import count_words, cut_units, draw, own_pieces, rank_words
 from bertsmith.evaluation.unlabelled_tables import masked_notes, masked_rows
 from bertsmith.tasks.hiding import HiddenText
+from bertsmith.text.templates import read_template
+from bertsmith.text.tokenizer import Tokenizer
 
 TEXT = (
     'Ann lives in Oslo, and Bob\'s film was very good!\nIt is not dull: "fine".\n\n'
@@ -82,6 +86,19 @@ def test_words_own_their_pieces_in_other_vocabularies(tmp_path, family, files):
             if unit.is_word and tokenizer.unk_id not in ids:
                 assert fold(tokenizer.decode(ids)) == fold(unit.text)
     assert seen == {"▁" if family == "albert" else "Ġ"}
+
+
+def test_the_space_before_a_word_is_hidden_with_it():
+    """Where the mark of the space is a piece of its own and has the place of the space, which is not the word's."""
+    letters = [(letter, -3.0) for letter in "abcdefghijklmnopqrstuvwxyz"]
+    engine = Engine(tokenizers.models.Unigram([("<unk>", -9.0), ("▁", -2.0), ("▁the", -2.0), *letters], 0))
+    engine.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    tokenizer = Tokenizer(engine, read_template(engine), {"unk": "<unk>"})
+    text = "the kite the  x"
+    read = HiddenText(tokenizer.encode(text), tokenizer, 64)
+    owned = own_pieces(read, cut_units(text))
+    spelled = [[tokenizer.piece(read.id(piece)) for piece in pieces] for pieces in owned]
+    assert spelled == [["▁the"], ["▁", *"kite"], ["▁the", "▁"], ["▁", "x"]]
 
 
 def fold(word: str) -> str:

@@ -7,10 +7,13 @@ from oracle import load_saved, make_reference
 
 from bertsmith.errors import BertsmithError
 from bertsmith.objectives.combining import Stages, Sum
+from bertsmith.objectives.distillation import Distillation
 from bertsmith.objectives.masked_tokens import MaskedTokens
 from bertsmith.objectives.next_token import NextToken
+from bertsmith.objectives.objective import Asked
 from bertsmith.objectives.pairs import SentencePair
 from bertsmith.objectives.relations import AttentionRelations
+from bertsmith.objectives.replaced import ReplacedTokens
 
 PAIRS = torch.tensor([0, 1, 1, 0, 1])
 
@@ -44,6 +47,28 @@ def test_one_that_only_looks_sees_what_is_not_hidden_yet(network, tmp_path):
     asked = ask(both, make_rows())
     assert asked.given["related"].sum() == count_ordinary(make_rows())
     assert set(run(both, network, asked)[0]) == {"masked", "queries", "keys", "values"}
+
+
+@pytest.mark.parametrize("kind", ["distilled", "replaced"])
+def test_relations_are_the_students_own_beside_another_network_that_reads(kind, tmp_path):
+    """Neither a teacher's pass nor a generator's is taken for that of the student."""
+    family, head = ("electra", "pretraining") if kind == "replaced" else ("bert", "mask")
+    student, teacher, other = (
+        load_saved(make_reference(family, head if i != 2 else "mask", i), tmp_path / str(i)).network for i in range(3)
+    )
+    masked = MaskedTokens(VOCABULARY)
+    beside = ReplacedTokens(masked, other) if kind == "replaced" else Distillation(masked, other)
+    relations = AttentionRelations(VOCABULARY, teacher, student)
+    both = Sum(beside, relations)
+    asked = ask(both, make_rows())
+    means, _ = run(both, student, asked)
+    alone, _ = run(relations, student, Asked(asked.batch.watching(True), asked.given))
+    assert {name: means[name].item() for name in relations.names} == pytest.approx(
+        {name: mean.item() for name, mean in alone.items()}, rel=1e-5
+    )
+    if kind == "replaced":
+        both.use_parts({"generator": teacher})
+        assert both.parts() == {"generator": teacher} and beside.generator is teacher
 
 
 def test_stages_follow_each_other(network):

@@ -25,9 +25,13 @@ from oracle import load_saved, make_reference
 
 from bertsmith.errors import BertsmithError
 from bertsmith.objectives.chance import Fixed, Fresh
+from bertsmith.objectives.choosing import choose
 from bertsmith.objectives.masked_tokens import MaskedTokens, at_share
+from bertsmith.objectives.next_token import NextToken
 from bertsmith.objectives.objective import Vocabulary
-from bertsmith.objectives.units import draw_lengths
+from bertsmith.objectives.units import Phrases, draw_lengths
+from bertsmith.training.recorded import Recording, Room
+from bertsmith.training.study import Work
 
 KINDS = st.sampled_from([{}, {"whole_words": True}, {"spans": True}, {"whole_words": True, "spans": True},
                          {"phrases": [[5, 7], [8, 9, 10]]}])  # fmt: skip
@@ -92,6 +96,29 @@ def test_words_are_hidden_whole_and_at_most_the_share(rows, seed, rate, static):
     for word in words_of(rows):
         assert word <= hidden or not word & hidden
     assert len(hidden) <= (rate * tokens + len(rows) if static else max(1, round(rate * tokens)))
+
+
+@given(some_rows, seeds, KINDS, st.booleans())
+def test_a_unit_lies_in_one_row_and_a_special_token_is_one_of_its_own(rows, seed, kind, static):
+    batch = make_batch(rows)
+    torch.manual_seed(seed)
+    units = MaskedTokens(VOCABULARY, **kind)._units(batch, Fixed(batch, seed) if static else Fresh(batch))
+    assert torch.equal(batch.owners[units], batch.owners)
+    special = torch.isin(batch.ids, torch.tensor(SPECIALS))
+    assert torch.equal(units[special], special.nonzero()[:, 0]) and not special[units[~special]].any()
+
+
+@given(st.lists(st.integers(1, 5), min_size=2, max_size=300), seeds)
+def test_units_with_the_same_number_are_not_mixed(lengths, seed):
+    """Among ten thousand numbers of 24 bits some are equal; here nearly all of them are."""
+    firsts = torch.tensor([0, *lengths]).cumsum(0)[:-1]
+    units = firsts.repeat_interleave(torch.tensor(lengths))
+    scores = torch.randint(3, (len(units),), generator=torch.Generator().manual_seed(seed))[units] / 3
+    count = len(units) // 2
+    at, chosen = choose(units, scores, torch.ones(len(units), dtype=torch.bool), count)
+    hidden = torch.bincount(units[at[chosen]], minlength=len(units))[firsts]
+    assert ((hidden == 0) | (hidden == torch.tensor(lengths))).all()
+    assert count - 5 < len(at[chosen]) <= count
 
 
 def test_few_places_are_left_unfilled():
@@ -218,6 +245,30 @@ def test_phrases_are_hidden_whole(body, seed):
                 if row[i : i + len(phrase)] == phrase:
                     places = set(range(start + i, start + i + len(phrase)))
                     assert places <= hidden or not places & hidden
+
+
+def test_a_phrase_does_not_go_over_the_end_of_a_row():
+    found = Phrases([[5, 6], [5, 6, 7], [9]]).find_inner(make_batch([[5, 6, 8, 5], [6, 7, 5, 6, 7], [9, 5]]))
+    assert found.long().tolist() == [0, 1, 0, 0, 0, 0, 0, 1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("kind", [{}, {"whole_words": True}, {"spans": True}])
+def test_what_fills_a_recorded_pass_is_never_asked_for(kind):
+    """The tensors that a GPU replays have room behind the last token: a row of its own, whose ids are 0."""
+    rows = make_rows()
+    lengths = tuple(map(len, rows))
+    work = Work(flat(rows).numpy(), flat(rows).numpy() * 0, lengths, {}, {})
+    recording = Recording(Room.of(work), work, torch.device("cpu"))
+    recording.lay(work, recording.flat.numpy())
+    batch, tokens = recording.batch(), count_ordinary(rows)
+    assert len(batch.ids) > sum(lengths)
+    static = MaskedTokens(VOCABULARY, static=True, **kind)
+    found, alone = static.ask(batch, {}, tokens, 0.0), ask(static, rows)
+    assert torch.equal(found.batch.ids[: sum(lengths)], alone.batch.ids)
+    for objective in (static, MaskedTokens(VOCABULARY, 0.9, **kind), NextToken(VOCABULARY)):
+        asked = objective.ask(batch, {}, tokens, 0.0)
+        assert asked.given["at"][asked.given["gold"] >= 0].max() < sum(lengths)
+        assert (asked.batch.ids[sum(lengths) :] == 0).all() and asked.batch.longest == batch.longest
 
 
 def test_the_rate_falls_with_the_run():

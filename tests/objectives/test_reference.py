@@ -3,7 +3,7 @@
 import pytest
 import torch
 import transformers
-from objectives.asking import MASK, SPECIALS, VOCABULARY, ask, labels_of, make_rows, padded, run
+from objectives.asking import MASK, SPECIALS, VOCABULARY, ask, count_ordinary, labels_of, make_rows, padded, run
 from oracle import load_saved, make_reference, pad
 
 from bertsmith.objectives.combining import Sum
@@ -80,16 +80,19 @@ def test_of_rows_with_special_tokens_only_the_others_are_judged(tmp_path):
     assert run(objective, network, asked)[0]["replaced"].item() == near(wanted)
 
 
-@pytest.mark.parametrize("chunk", [10**6, 7])
-def test_next_token(chunk, tmp_path):
-    """BertLMHeadModel as a decoder shifts the labels itself; special tokens are asked for by nobody."""
+@pytest.mark.parametrize("chunk, bare", [(10**6, False), (7, False), (10**6, True)])
+def test_next_token(chunk, bare, tmp_path):
+    """BertLMHeadModel as a decoder shifts the labels itself; special tokens are asked for by nobody.
+
+    In rows that begin without one the first token is not asked for either.
+    """
     masked = make_reference("bert", "mask")
     network = load_saved(masked, tmp_path).network
     settings = transformers.BertConfig(**{**masked.config.to_dict(), "is_decoder": True})
     reference = transformers.BertLMHeadModel(settings).eval()
     reference.load_state_dict(masked.state_dict())
     objective = NextToken(VOCABULARY, chunk=chunk)
-    rows = make_rows()
+    rows = [row[1:] if bare else row for row in make_rows()]
     asked = ask(objective, rows)
     given = padded(asked.batch)
     labels = given["input_ids"].masked_fill(torch.isin(given["input_ids"], torch.tensor(SPECIALS)), -100)
@@ -99,7 +102,8 @@ def test_next_token(chunk, tmp_path):
     with torch.no_grad():  # without gradients attention goes another way
         assert run(objective, network, asked)[1].item() == near(theirs)
     _, count = objective.losses(network, network(asked.batch), asked.batch, asked.given)["next_token"]
-    assert count.item() == objective.expect(sum(id not in SPECIALS for row in rows for id in row), 5, 0.0)["next_token"]
+    expected = objective.expect(count_ordinary(rows), len(rows), 0.0)["next_token"]
+    assert count.item() == expected - (len(rows) if bare else 0)
 
 
 def test_measures_are_those_of_the_reference(tmp_path):

@@ -1,5 +1,6 @@
 """What the README says is so: its Python runs, its tables are up to date, its verbs answer."""
 
+import gzip
 import json
 import os
 import re
@@ -37,8 +38,23 @@ def folder(tmp_path_factory, demo_model):
     (place / "dev.conll").write_text(tiny.as_conll(tiny.sentences("works")))
     shutil.copytree(ROOT / "examples", place / "examples")
     make_glue(place / "GLUE")
+    write_texts(place)
     tune_models(place)
     return place
+
+
+def write_texts(place):
+    """Raw text in folders, packed lines, and codes: what tokenizers and corpora are made of."""
+    pages = [(ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "CHANGES.md", "docs/own-task.md")]
+    for folder in ("texts", "de", "fr", "wiki"):
+        (place / folder).mkdir()
+    for number, page in enumerate(pages):
+        for folder in ("texts", "de", "fr"):
+            (place / folder / f"{number}.txt").write_text(page, encoding="utf-8")
+    with gzip.open(place / "wiki" / "pages.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.writelines(json.dumps({"text": part}) + "\n" for page in pages for part in page.split("\n## "))
+    codes = ([(7 * row + place_) % 1000 for place_ in range(64)] for row in range(40))
+    (place / "codes.jsonl").write_text("".join(json.dumps({"text": row}) + "\n" for row in codes))
 
 
 def tune_models(place):

@@ -18,6 +18,7 @@ from bertsmith.cli.follows import follows
 from bertsmith.cli.info import info
 from bertsmith.cli.models import models
 from bertsmith.cli.options import spread
+from bertsmith.cli.pretrain import pretrain
 from bertsmith.cli.rerank import rerank
 from bertsmith.cli.score import score
 from bertsmith.cli.search import search
@@ -68,7 +69,7 @@ def bertsmith(
 
 # In the order in which a person meets them.
 VERBS = (
-    *(check, finetune, sweep, evaluate, classify, score, tag, answer, choose, fill, follows, embed),
+    *(pretrain, check, finetune, sweep, evaluate, classify, score, tag, answer, choose, fill, follows, embed),
     *(similar, search, rerank, tokenize, info, models),
 )
 for verb in VERBS:

@@ -91,9 +91,9 @@ def build(
 
     \b
     Examples:
-      bertsmith corpus build texts/ --tokenizer my-tokenizer --out corpus
-      bertsmith corpus build "wiki/*.jsonl.gz" --tokenizer my-model --exclude glue/ --out corpus
-      bertsmith corpus build codes.jsonl --codes --vocabulary 1024 --out corpus
+      bertsmith corpus build texts --tokenizer my-bert --out my-corpus
+      bertsmith corpus build "wiki/*.jsonl.gz" --tokenizer my-bert --exclude GLUE --out wiki-corpus
+      bertsmith corpus build codes.jsonl --codes --vocabulary 1024 --out code-corpus
     """
     import bertsmith
 
@@ -121,8 +121,8 @@ def info(
 
     \b
     Examples:
-      bertsmith corpus info corpus
-      bertsmith corpus info corpus --check
+      bertsmith corpus info my-corpus
+      bertsmith corpus info my-corpus --check
     """
     import bertsmith
 

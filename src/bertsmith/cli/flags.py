@@ -24,16 +24,18 @@ METAVARS = {int: "N", float: "X", str: "TEXT"}
 class Flags:
     """`settings: Annotated[dict[str, Any], Flags(Training, "Training")]` gives a verb those that the user gave.
 
-    `panel` is the heading in `--help`; `only` names the fields that get a flag, all of them by default.
+    `panel` is the heading in `--help`; `only` names the fields that get a flag, all of them by default. Where a recipe
+    of pretraining has the defaults, none are shown, and some fields are told of in other words.
     """
 
     kind: type[Any]
     panel: str
     only: tuple[str, ...] = ()
+    by_recipe: bool = False
 
     def parameters(self) -> list[inspect.Parameter]:
         hints = get_type_hints(self.kind)
-        return [_make(field, hints[field.name], self.panel) for field in self._fields()]
+        return [_make(field, hints[field.name], self.panel, self.by_recipe) for field in self._fields()]
 
     def gather(self, given: dict[str, Any]) -> dict[str, Any]:
         """Takes its own out of all that typer parsed."""
@@ -76,7 +78,7 @@ class PanelCommand(TyperCommand):
                 formatter.write_dl(records)
 
 
-def _make(field: Field[Any], hint: Any, panel: str) -> inspect.Parameter:
+def _make(field: Field[Any], hint: Any, panel: str, by_recipe: bool) -> inspect.Parameter:
     """The option for a field: its default is shown, but not passed on."""
     kinds = [kind for kind in get_args(hint) if kind is not NoneType] if NoneType in get_args(hint) else [hint]
     kind = kinds[0]
@@ -84,8 +86,8 @@ def _make(field: Field[Any], hint: Any, panel: str) -> inspect.Parameter:
     if kind is bool:
         name = field.name.replace("_", "-")
         words = [f"--{name}/--no-{name}"]
-    help = sentences.SETTINGS[field.name]
-    if field.default is not None and not isinstance(field.default, bool):
+    help = (sentences.PRETRAINING.get(field.name) if by_recipe else None) or sentences.SETTINGS[field.name]
+    if not by_recipe and field.default is not None and not isinstance(field.default, bool):
         help += (
             f"  [default: {field.default:g}]" if isinstance(field.default, float) else f"  [default: {field.default}]"
         )

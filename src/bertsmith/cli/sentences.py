@@ -1,4 +1,5 @@
-"""What `--help` says: a sentence for each field of `TaskChoices` and `Training`; what a column of each role holds."""
+"""What `--help` says: a sentence for each field of `TaskChoices` and `Training`, and for those of pretraining that are
+not among them or mean something else there; what a column of each role holds."""
 
 SETTINGS = {
     "several": "classify: any number of labels a text, or one; else as the data looks.",
@@ -53,6 +54,37 @@ SETTINGS = {
     "features": "Let a head read these layers of an encoder that does not learn.",
     "recurrent": "With --features: the width of a two-layer BiLSTM below the output layer; 0: none.",
     "cache": "With --features: a folder that keeps them for other runs; else they last as long as the run.",
+}
+PRETRAINING = {
+    "preset": "The sizes of a published model to begin with (bertsmith models lists them).",
+    "depth": "Layers.",
+    "width": "Numbers in a hidden state; heads and inner follow it, unless they are given.",
+    "heads": "Attention heads, into which the width must divide.",
+    "inner": "Numbers inside a feed-forward layer.",
+    "positions": "The longest row that the encoder will ever read.",
+    "asks": "The question: hidden words, which sentence follows, which words were replaced, ….",
+    "mask_rate": "The share of tokens to hide; as in 0.3:0.15 it goes from the first to the second.",
+    "whole_words": "Hide all pieces of a word together.",
+    "spans": "Hide runs of neighbouring words.",
+    "static": "Hide the same of a row each time it is read.",
+    "causal_share": "causal+masked: the share of the run that reads onward, word by word.",
+    "z_loss": "How strongly the softmax's denominator is kept near 1; 0: off.",
+    "teacher": "distilled: the folder of the model to learn from.",
+    "epochs": "How many times the whole corpus is read; else once.",
+    "rate": "The highest learning rate.",
+    "layer_decay": "Each layer learns this much slower than the one above it.",
+    "dropout": "The share of values blanked out in training; else as the preset has it.",
+    "evaluate_every": "Steps between evaluations on held-out text; else ten in a run.",
+    "patience": "Evaluations without a better one until training stops; 0: never.",
+    "graphs": "On CUDA: record a step once and replay it, where nothing is compiled.",
+    "tokens": "Tokens in an optimizer step, however many devices and passes it takes.",
+    "first_tokens": "Tokens in the first step, which grow to --tokens over --ramp of the run.",
+    "ramp": "The share of the run in which steps grow.",
+    "pass_tokens": "Most tokens in one pass; else what the device likes.",
+    "lengths": "Most tokens in a row; as in 128:0.9,512:0.1 for parts of the run.",
+    "optimizer": "Muon turns the matrices of the blocks and leaves the rest to AdamW.",
+    "momentum": "Muon's memory of gradients.",
+    "compile": "On CUDA: compile a block once, for all layers.",
 }
 COLUMNS = {
     "text": "the text",

@@ -81,9 +81,9 @@ def train(
 
     \b
     Examples:
-      bertsmith tokenizer train README.md --size 1000 --out my-tokenizer
-      bertsmith tokenizer train texts/ --kind bpe --size 32000 --out my-tokenizer
-      bertsmith tokenizer train de/ fr/ zh/ --kind unigram --balance 0.7 --cased --out my-tokenizer
+      bertsmith tokenizer train texts --size 1000 --out my-pieces
+      bertsmith tokenizer train texts --kind bpe --size 2000 --out my-bytes
+      bertsmith tokenizer train de fr --kind unigram --size 500 --balance 0.7 --cased --out my-unigrams
     """
     import bertsmith
 

@@ -72,6 +72,8 @@ def scale(config: Config, changed: Mapping[str, int]) -> Config:
         divisors = (heads for heads in range(wanted, 0, -1) if given["width"] % heads == 0)
         given.setdefault("heads", next(divisors))
         given.setdefault("inner", max(8, round(config.inner * given["width"] / config.width / 8) * 8))
+        if config.width != config.embed_width == given["width"]:
+            given["embed_width"] = max(1, given["width"] // 2)  # ALBERT always projects its tables
     return _resize(config, given)
 
 

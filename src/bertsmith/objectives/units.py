@@ -37,7 +37,7 @@ def first_of_units(starts: Tensor) -> Tensor:
 
 
 def join_spans(starts: Tensor, batch: Batch, tables: Tables, chance: Chance) -> Tensor:
-    """Where a span of several units begins, given where units do; the first in a row and behind a special too."""
+    """Where a span of several units begins, given where units do; a special token is none of its units."""
     lengths = draw_lengths(chance.draw())
     ends = lengths.cumsum(0)
     unit = starts.long().cumsum(0)
@@ -46,7 +46,7 @@ def join_spans(starts: Tensor, batch: Batch, tables: Tables, chance: Chance) -> 
     place = unit - unit[first] + (ends - lengths)[first]
     span = torch.searchsorted(ends, place, right=True)
     special = tables.special[batch.ids]
-    return (span != span.roll(1)) | special | special.roll(1) | (batch.positions == 0)
+    return (span != span.roll(1)) | special | special.roll(1)
 
 
 def draw_lengths(chance: Tensor) -> Tensor:

@@ -172,6 +172,11 @@ def make_passes(
     network: Network, study: Study, settings: Training, device: torch.device, precision: str, ranks: Ranks
 ) -> Passes:
     half = precision != "fp32"  # the kernels for rows of different lengths are for half precision
+    # What a pass of pretraining asks changes from step to step, so it is compiled, not recorded.
+    if device.type == "cuda" and half and getattr(study, "can_twin", False) and not settings.recompute:
+        from bertsmith.training.compiled import TwinPasses
+
+        return TwinPasses(network, study, settings, device, precision, ranks)
     if device.type == "cuda" and settings.graphs and half and ranks.count == 1 and not settings.recompute:
         from bertsmith.training.recorded import RecordedPasses
 

@@ -46,6 +46,7 @@ class PretrainingStudy:
         fixed = objective.weights(0.0) == objective.weights(1.0)
         self.weights: Mapping[str, float] = objective.weights(0.0) if fixed else {}
         self.has_fixed_weights = fixed
+        self.can_twin = settings.compile and not objective.parts()  # a generator reads with the full weights
 
     def steps_an_epoch(self) -> int:
         """So many steps read as many tokens as the corpus has."""

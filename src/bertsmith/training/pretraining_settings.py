@@ -36,6 +36,7 @@ class Pretraining(Training):
     optimizer: Literal["adamw", "muon"] = "adamw"
     momentum: float = 0.95  # Muon's
     compile: bool = True  # on CUDA: compile a block once, for all layers
+    graphs: bool = False  # what a pass asks changes from step to step
 
     def __post_init__(self) -> None:
         super().__post_init__()

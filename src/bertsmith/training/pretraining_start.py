@@ -1,0 +1,133 @@
+"""What a pretraining stands on, and what it will do. In: a corpus, a recipe, a model to go on with. Out: a `Start`.
+
+Everything that can be wrong with them is found here, before a step is made or a file written.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertsmith.data.shards import Corpus
+from bertsmith.errors import BertsmithError
+from bertsmith.models.adapters import find_encoder, is_adapter
+from bertsmith.models.checkpoint import Checkpoint, load_checkpoint
+from bertsmith.models.fresh import make_fresh, make_further
+from bertsmith.objectives.making import Made, make_objective
+from bertsmith.text.loading import load_tokenizer
+from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.training.devices import Ranks, choose_precision
+from bertsmith.training.preparing import Say
+from bertsmith.training.recipes import Recipe
+
+BYTES = 16  # of a parameter in training: itself, its gradient and two moments, in full precision
+
+
+@dataclass
+class Start:
+    """Everything that a run stands on."""
+
+    corpus: Corpus
+    held_out: Corpus
+    recipe: Recipe
+    checkpoint: Checkpoint
+    made: Made
+    size: int  # tokens in a pass
+    origin: str  # a sentence: where its weights are from
+
+
+def prepare(corpus: str | Path, recipe: Recipe, ranks: Ranks, base: Path | None = None) -> Start:
+    """`base` is the folder of a trained model that goes on learning."""
+    tokenizer = None if base is None else _read_tokenizer(base)
+    train, held_out = Corpus.open(corpus, tokenizer=tokenizer), Corpus.open(corpus, "held-out")
+    longest = recipe.training.longest
+    if len(train.tokens) < longest:
+        told = f"{len(train.tokens):,} tokens, less than a row of {longest}" if len(train.tokens) else "no text"
+        raise BertsmithError(f"{corpus} holds {told}; build it from more, or give shorter rows (lengths).")
+    refuse_unfit(recipe, ranks)
+    made = make_objective(recipe.asking, train, recipe.training.seed)
+    if base is None:
+        checkpoint, origin = _begin(recipe, train, made), "the encoder begins with random weights."
+    else:
+        checkpoint, origin = _go_on(recipe, train, made, base)
+    if checkpoint.config.limit < longest:
+        told = f"rows of {longest} tokens are too long for an encoder that reads {checkpoint.config.limit}"
+        raise BertsmithError(f"{told}; give {'positions' if base is None else 'shorter rows (lengths)'}.")
+    made.attach(checkpoint)
+    if base is not None:
+        made.go_on_from(base)
+    return Start(train, held_out, recipe, checkpoint, made, recipe.training.pass_size(ranks.device.type), origin)
+
+
+def refuse_unfit(recipe: Recipe, ranks: Ranks) -> None:
+    """What cannot be done together."""
+    choose_precision(recipe.training.precision, ranks.device)
+    if recipe.training.spread == "fsdp" and ranks.count > 1:
+        if recipe.training.optimizer == "muon":
+            raise BertsmithError("Muon needs whole matrices, which fsdp cuts up; use spread ddp, or optimizer adamw.")
+        if recipe.asking.asks == "replaced":
+            raise BertsmithError("a generator beside the network cannot be cut up by fsdp yet; use spread ddp.")
+
+
+def _begin(recipe: Recipe, corpus: Corpus, made: Made) -> Checkpoint:
+    training = recipe.training
+    sizes: dict[str, Any] = {**recipe.sizes, "vocabulary": corpus.vocabulary}
+    if training.dropout is not None:
+        sizes |= dict.fromkeys(("dropout", "attention_dropout", "head_dropout"), training.dropout)
+    heads = made.objective.heads
+    return make_fresh(recipe.preset, heads, sizes, corpus.specials, training.seed, recipe.changed)
+
+
+def _go_on(recipe: Recipe, corpus: Corpus, made: Made, base: Path) -> tuple[Checkpoint, str]:
+    if recipe.changed:
+        name = next(iter(recipe.changed))
+        raise BertsmithError(f"{base} has its sizes already; leave {name} out, or the model.")
+    known = load_checkpoint(find_encoder(base))
+    if known.config.vocabulary < corpus.vocabulary:
+        told = f"{base} knows {known.config.vocabulary:,} ids, and {corpus.folder} holds {corpus.vocabulary:,}"
+        raise BertsmithError(f"{told}; build the corpus with the model's own tokenizer.")
+    heads = made.objective.heads
+    checkpoint = make_further(known, heads, recipe.training.seed, recipe.training.dropout)
+    own = [name for name in heads if name in known.heads]
+    fresh = [name for name in heads if name not in known.heads]
+    told = f"; its head for {' and '.join(own)} goes on training" if own else ""
+    told += f"; a fresh head for {' and '.join(fresh)} was put on it" if fresh else ""
+    return checkpoint, f"{base} goes on learning{told}."
+
+
+def _read_tokenizer(base: Path) -> Tokenizer | None:
+    """A model's tokenizer; None for one of codes, which has none."""
+    if is_adapter(base):
+        raise BertsmithError(f"{base} is an adapter; give the folder of a whole model to go on with.")
+    folder = find_encoder(base)
+    try:
+        return load_tokenizer(folder)
+    except BertsmithError:
+        if any((folder / name).exists() for name in ("tokenizer.json", "vocab.txt", "vocab.json")):
+            raise
+        return None
+
+
+def tell_plan(start: Start, minutes: float | None, ranks: Ranks, say: Say) -> None:
+    """What would be done, before anything runs."""
+    config, training = start.checkpoint.config, start.recipe.training
+    network, held = start.checkpoint.network, len(start.corpus.tokens)
+    steps = training.max_steps or max(1, round((training.epochs or 1) * held / training.tokens))
+    body = sum(p.numel() for name, p in network.named_parameters() if name.startswith("blocks."))
+    body = body * config.depth // config.distinct
+    flops = 6 * body + 12 * config.depth * config.width * training.longest  # a token, forward and backward
+    total = training.tokens * steps
+    count = sum(parameter.numel() for parameter in network.parameters())
+    facts = {
+        "recipe": f"{start.recipe.name}, asks {start.recipe.asking.asks}",
+        "encoder": f"{config.family}, {config.depth} layers of {config.width}, {config.heads} heads, {count:,} "
+        f"parameters, {body:,} of them at work for each token",
+        "corpus": f"{held:,} tokens in {len(start.corpus):,} documents, {len(start.held_out):,} more held out",
+        "a step": f"{training.tokens:,} tokens in passes of {start.size:,}, rows of at most {training.lengths}",
+        "how long": f"{minutes:g} minutes; the first passes tell how many steps" if minutes else
+        f"{steps:,} steps, {total:,} tokens, {total / held:.2f} epochs, {flops * total:.2e} FLOP",
+        "optimizer": f"{training.optimizer}, rate {training.peak:g}, {training.schedule}",
+        "memory": f"{count * BYTES / 2**20:,.0f} MiB for weights, gradients and the optimizer",
+        "device": f"{ranks.count} × {ranks.device}, {choose_precision(training.precision, ranks.device)}",
+    }  # fmt: skip
+    for name, fact in facts.items():
+        say(f"{name:>10}: {fact}")
