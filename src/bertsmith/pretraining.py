@@ -213,19 +213,25 @@ def write_results(
     log, speed = folder.read_log(), outcome.speed
     found = [record["metrics"] for record in log if record.get("split") == "dev"]
     metrics: dict[str, float] = found[-1] if found else {}
+    rate = speed.tokens / max(speed.seconds, 1e-9)
     device = str(start.checkpoint.network.embed.tokens.weight.device)
     facts = RunFacts(
-        task="mask" if "mask" in start.checkpoint.heads else "pretrain", title=f"Pretraining: {start.recipe.name}",
-        date=datetime.now(UTC).date().isoformat(), version=bertsmith.__version__, metrics={HELD_OUT: {name: {"value": one} for name, one in metrics.items()}},
-        curves=log, settings={**asked, "steps": outcome.steps}, base=asked["model"] or "",
-        speed={"tokens_per_second": speed.tokens / max(speed.seconds, 1e-9), "seconds": speed.seconds,
-               "device": device},
-    )  # fmt: skip
+        task="mask" if "mask" in start.checkpoint.heads else "pretrain",
+        title=f"Pretraining: {start.recipe.name}",
+        base=asked["model"] or "",
+        date=datetime.now(UTC).date().isoformat(),
+        version=bertsmith.__version__,
+        metrics={HELD_OUT: {name: {"value": one} for name, one in metrics.items()}},
+        curves=log,
+        settings={**asked, "steps": outcome.steps},
+        speed={"tokens_per_second": rate, "seconds": speed.seconds, "device": device},
+    )
     with written_aside(folder.path) as aside:
         write_folder(start, aside)
         write_report(aside, facts)
     told = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
-    say(f"held out: {told}" if told else "nothing was held out to score it on.")
+    if told:
+        say(f"held out: {told}")
     say(f"wrote the encoder and its curve to {folder.path}")
     return metrics
 

@@ -16,6 +16,9 @@ ORDINARY = [id for id in range(SIZE) if id not in SPECIALS]
 
 bodies = st.lists(st.lists(st.sampled_from(ORDINARY), min_size=1, max_size=40), min_size=1, max_size=6)
 seeds = st.integers(0, 2**31)
+kinds = st.sampled_from([{}, {"whole_words": True}, {"spans": True}, {"whole_words": True, "spans": True},
+                         {"phrases": [[5, 7], [8, 9, 10]]}])  # fmt: skip
+rates = st.sampled_from([0.05, 0.15, 0.4, 0.9, 1.0])
 
 
 def surround(some):
@@ -68,3 +71,23 @@ def labels_of(batch, at, gold):
     """(rows, longest): the gold where something is asked, else -100."""
     flat = torch.full_like(batch.ids, -100).scatter(0, at, gold)
     return pad(list(batch.split(flat)), -100, "right")
+
+
+def flat(rows):
+    return torch.tensor([id for row in rows for id in row])
+
+
+def hidden_places(asked):
+    return set(asked.given["at"][asked.given["gold"] >= 0].tolist())
+
+
+def words_of(rows):
+    """Sets of places, each a word: it begins with a piece that does, behind a special token, or with its row."""
+    words, place = [], 0
+    for row in rows:
+        for i, id in enumerate(row):
+            if id in SPECIALS or i == 0 or row[i - 1] in SPECIALS or BEGINS[id]:
+                words.append(set())
+            words[-1].add(place)
+            place += 1
+    return words

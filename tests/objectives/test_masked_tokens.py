@@ -1,14 +1,12 @@
 """What is hidden on the device follows the rules of the papers, and nothing but chance decides it."""
 
 import math
-from itertools import pairwise
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from objectives.asking import (
-    BEGINS,
     MASK,
     ORDINARY,
     SIZE,
@@ -16,49 +14,25 @@ from objectives.asking import (
     VOCABULARY,
     ask,
     count_ordinary,
-    make_batch,
+    flat,
+    hidden_places,
+    kinds,
     make_rows,
+    rates,
     seeds,
 )
 from objectives.asking import rows as some_rows
 from oracle import load_saved, make_reference
 
 from bertsmith.errors import BertsmithError
-from bertsmith.objectives.chance import Fixed, Fresh
-from bertsmith.objectives.choosing import choose
 from bertsmith.objectives.masked_tokens import MaskedTokens, at_share
 from bertsmith.objectives.next_token import NextToken
 from bertsmith.objectives.objective import Vocabulary
-from bertsmith.objectives.units import Phrases, draw_lengths
 from bertsmith.training.recorded import Recording, Room
 from bertsmith.training.study import Work
 
-KINDS = st.sampled_from([{}, {"whole_words": True}, {"spans": True}, {"whole_words": True, "spans": True},
-                         {"phrases": [[5, 7], [8, 9, 10]]}])  # fmt: skip
-rates = st.sampled_from([0.05, 0.15, 0.4, 0.9, 1.0])
 
-
-def flat(rows):
-    return torch.tensor([id for row in rows for id in row])
-
-
-def hidden_places(asked):
-    return set(asked.given["at"][asked.given["gold"] >= 0].tolist())
-
-
-def words_of(rows):
-    """Sets of places, each a word: it begins with a piece that does, behind a special token, or with its row."""
-    words, place = [], 0
-    for row in rows:
-        for i, id in enumerate(row):
-            if id in SPECIALS or i == 0 or row[i - 1] in SPECIALS or BEGINS[id]:
-                words.append(set())
-            words[-1].add(place)
-            place += 1
-    return words
-
-
-@given(some_rows, seeds, rates, KINDS, st.booleans())
+@given(some_rows, seeds, rates, kinds, st.booleans())
 def test_gold_is_what_stood_there_and_the_rest_is_untouched(rows, seed, rate, kind, static):
     before, asked = flat(rows), ask(MaskedTokens(VOCABULARY, rate, static=static, **kind), rows, seed)
     at, gold = asked.given["at"], asked.given["gold"]
@@ -79,7 +53,7 @@ def test_exactly_the_share_of_the_ordinary_tokens(rows, seed, rate):
     assert objective.expect(tokens, len(rows), 0.0) == {"masked": wanted}
 
 
-@given(some_rows, seeds, rates, KINDS, st.booleans())
+@given(some_rows, seeds, rates, kinds, st.booleans())
 def test_special_tokens_are_never_chosen_nor_put_in(rows, seed, rate, kind, static):
     asked = ask(MaskedTokens(VOCABULARY, rate, 0.2, 0.7, static=static, **kind), rows, seed)
     gold = asked.given["gold"]
@@ -87,84 +61,6 @@ def test_special_tokens_are_never_chosen_nor_put_in(rows, seed, rate, kind, stat
     put = asked.batch.ids[asked.given["at"]][gold >= 0]
     assert set(SPECIALS) & set(put.tolist()) <= {MASK}
     assert ((asked.batch.ids >= 0) & (asked.batch.ids < SIZE)).all()
-
-
-@given(some_rows, seeds, rates, st.booleans())
-def test_words_are_hidden_whole_and_at_most_the_share(rows, seed, rate, static):
-    tokens = count_ordinary(rows)
-    hidden = hidden_places(ask(MaskedTokens(VOCABULARY, rate, whole_words=True, static=static), rows, seed))
-    for word in words_of(rows):
-        assert word <= hidden or not word & hidden
-    assert len(hidden) <= (rate * tokens + len(rows) if static else max(1, round(rate * tokens)))
-
-
-@given(some_rows, seeds, KINDS, st.booleans())
-def test_a_unit_lies_in_one_row_and_a_special_token_is_one_of_its_own(rows, seed, kind, static):
-    batch = make_batch(rows)
-    torch.manual_seed(seed)
-    units = MaskedTokens(VOCABULARY, **kind)._units(batch, Fixed(batch, seed) if static else Fresh(batch))
-    assert torch.equal(batch.owners[units], batch.owners)
-    special = torch.isin(batch.ids, torch.tensor(SPECIALS))
-    assert torch.equal(units[special], special.nonzero()[:, 0]) and not special[units[~special]].any()
-
-
-@given(st.lists(st.integers(1, 5), min_size=2, max_size=300), seeds)
-def test_units_with_the_same_number_are_not_mixed(lengths, seed):
-    """Among ten thousand numbers of 24 bits some are equal; here nearly all of them are."""
-    firsts = torch.tensor([0, *lengths]).cumsum(0)[:-1]
-    units = firsts.repeat_interleave(torch.tensor(lengths))
-    scores = torch.randint(3, (len(units),), generator=torch.Generator().manual_seed(seed))[units] / 3
-    count = len(units) // 2
-    at, chosen = choose(units, scores, torch.ones(len(units), dtype=torch.bool), count)
-    hidden = torch.bincount(units[at[chosen]], minlength=len(units))[firsts]
-    assert ((hidden == 0) | (hidden == torch.tensor(lengths))).all()
-    assert count - 5 < len(at[chosen]) <= count
-
-
-def test_few_places_are_left_unfilled():
-    """At most the one word is left out that would have exceeded the count."""
-    rows = make_rows(lengths=(60,) * 50)
-    longest = max(map(len, words_of(rows)))
-    for seed in range(20):
-        asked = ask(MaskedTokens(VOCABULARY, whole_words=True), rows, seed)
-        assert len(asked.given["at"]) - len(hidden_places(asked)) < longest
-
-
-@given(some_rows, seeds, st.booleans(), st.booleans())
-def test_spans_are_contiguous_at_most_ten_units_and_hidden_whole(rows, seed, whole_words, static):
-    objective = MaskedTokens(VOCABULARY, 0.3, spans=True, whole_words=whole_words, static=static)
-    hidden = hidden_places(ask(objective, rows, seed))
-    batch = make_batch(rows)
-    torch.manual_seed(seed)
-    units = objective._units(batch, Fixed(batch, 0) if static else Fresh(batch))  # the first draws of the same chance
-    words = words_of(rows) if whole_words else [{place} for place in range(len(units))]
-    for first in set(units.tolist()):
-        span = {place for place, unit in enumerate(units.tolist()) if unit == first}
-        assert span == set(range(first, first + len(span)))
-        assert len(set(batch.owners[sorted(span)].tolist())) == 1
-        assert sum(bool(word & span) for word in words) <= 10 and all(w <= span or not w & span for w in words)
-        assert span <= hidden or not span & hidden
-        assert len(span) == 1 or not set(batch.ids[sorted(span)].tolist()) & set(SPECIALS)
-
-
-def test_spans_have_the_lengths_of_spanbert():
-    """Geometric with 0.2, at most ten, so 3.8 in the mean (arXiv 1907.10529, section 3.1)."""
-    torch.manual_seed(0)
-    lengths = draw_lengths(torch.rand(200_000))
-    shares = [0.2 * 0.8 ** (n - 1) for n in range(1, 11)]
-    wanted = torch.tensor(shares) / sum(shares)
-    found = torch.bincount(lengths, minlength=11)[1:] / len(lengths)
-    assert lengths.min() == 1 and lengths.max() == 10
-    assert (found - wanted).abs().max() < 4 * (0.25 / len(lengths)) ** 0.5
-    assert abs(lengths.float().mean().item() - 3.8) < 0.05
-    rows = [[5 + i % 90 for i in range(500)] for _ in range(20)]
-    places = sorted(hidden_places(ask(MaskedTokens(VOCABULARY, 0.01, spans=True), rows)))
-    runs = 1 + sum(b - a > 1 for a, b in pairwise(places))
-    assert 3.0 < len(places) / runs < 4.8  # at 1 % two spans rarely touch
-    fates = ask(MaskedTokens(VOCABULARY, 0.01, 0.5, 0.0, spans=True), rows)
-    masked = fates.batch.ids[torch.tensor(places)] == MASK
-    changes = sum(bool(masked[i] != masked[i - 1]) for i in range(1, len(places)) if places[i] - places[i - 1] == 1)
-    assert masked.any() and not masked.all() and changes <= runs * 0.05  # a span has one fate
 
 
 @pytest.mark.parametrize("static", [False, True])
@@ -202,7 +98,7 @@ def test_every_token_is_hidden_alike():
         assert (times[~ordinary] == 0).all()
 
 
-@given(some_rows, seeds, KINDS)
+@given(some_rows, seeds, kinds)
 def test_the_same_seed_hides_the_same_and_another_something_else(rows, seed, kind):
     objective = MaskedTokens(VOCABULARY, 0.3, **kind)
     one, same = (ask(objective, rows, seed) for _ in range(2))
@@ -211,7 +107,7 @@ def test_the_same_seed_hides_the_same_and_another_something_else(rows, seed, kin
         assert not torch.equal(one.batch.ids, ask(objective, rows, seed + 1).batch.ids)
 
 
-@given(some_rows, seeds, KINDS)
+@given(some_rows, seeds, kinds)
 def test_a_static_mask_depends_on_the_row_alone(rows, seed, kind):
     objective = MaskedTokens(VOCABULARY, 0.3, static=True, **kind)
     together = ask(objective, rows, seed)
@@ -232,24 +128,6 @@ def test_a_static_mask_hides_its_share_of_each_row(rows, seed):
     gold = torch.full_like(asked.batch.ids, -100).scatter(0, asked.given["at"], asked.given["gold"])
     for row, found in zip(rows, asked.batch.split(gold), strict=True):
         assert (found >= 0).sum() == max(1, round(0.3 * count_ordinary([row])))
-
-
-@given(st.lists(st.sampled_from([5, 6, 7, 8, 9]), min_size=2, max_size=60), seeds)
-def test_phrases_are_hidden_whole(body, seed):
-    phrases = [[5, 7], [8, 8, 9], [6]]
-    rows = [body, body[::-1]]
-    hidden = hidden_places(ask(MaskedTokens(VOCABULARY, 0.5, phrases=phrases), rows, seed))
-    for start, row in ((0, rows[0]), (len(body), rows[1])):
-        for phrase in phrases:
-            for i in range(len(row) - len(phrase) + 1):
-                if row[i : i + len(phrase)] == phrase:
-                    places = set(range(start + i, start + i + len(phrase)))
-                    assert places <= hidden or not places & hidden
-
-
-def test_a_phrase_does_not_go_over_the_end_of_a_row():
-    found = Phrases([[5, 6], [5, 6, 7], [9]]).find_inner(make_batch([[5, 6, 8, 5], [6, 7, 5, 6, 7], [9, 5]]))
-    assert found.long().tolist() == [0, 1, 0, 0, 0, 0, 0, 1, 1, 0, 0]
 
 
 @pytest.mark.parametrize("kind", [{}, {"whole_words": True}, {"spans": True}])

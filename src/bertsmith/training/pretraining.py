@@ -129,5 +129,3 @@ class HeldOut:
             known = totals.setdefault(name, [0.0, 0.0])
             known[0] += float(total)
             known[1] += float(count)
-
-

@@ -86,9 +86,7 @@ def _write(path: Path, steps: int, seconds: float, minutes: float) -> None:
     aside.replace(path)
 
 
-def find_pace(
-    training: Pretraining, make_study: MakeStudy, network: Network, ranks: Ranks
-) -> tuple[Pace, int]:
+def find_pace(training: Pretraining, make_study: MakeStudy, network: Network, ranks: Ranks) -> tuple[Pace, int]:
     """Measured on a copy of the network that is thrown away; a process makes one pass at a time."""
     twin = copy.deepcopy(network).train()
     seconds, ends, size = [], 0.0, 0

@@ -1,0 +1,317 @@
+"""From a corpus to an encoder that others open: recipes, runs that stop and go on, trained models that learn on."""
+
+import json
+import shutil
+
+import pytest
+import safetensors.torch
+import torch
+import transformers
+from oracle import pad
+from pretraining_made import ROUND, SMALL, make_corpus, pretrain
+
+import bertsmith
+from bertsmith.data.batch import Batch
+from bertsmith.data.shards import Corpus
+from bertsmith.errors import BertsmithError
+from bertsmith.models.checkpoint import load_checkpoint
+from bertsmith.training import timing
+from bertsmith.training.loop import Watcher
+from bertsmith.training.pretraining_settings import Pretraining
+
+CLASSES = {
+    "bert": "BertForPreTraining", "roberta": "RobertaForMaskedLM", "albert": "AlbertForPreTraining",
+    "distilbert": "DistilBertForMaskedLM", "electra": "ElectraForPreTraining", "modernbert": "ModernBertForMaskedLM",
+    "smith": "ModernBertForMaskedLM",
+}  # fmt: skip
+HEADS = {"bert": ("mask", "follows"), "albert": ("mask", "follows"), "electra": ("replaced",)}
+STEPS = 12
+SHORT = {"max_steps": STEPS, "evaluate_every": 4, "keep_checkpoints": True, "log_every": 3}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return make_corpus(tmp_path_factory.mktemp("pretrain"))
+
+
+@pytest.fixture(scope="module")
+def trained(corpus, tmp_path_factory):
+    """Each recipe, undisturbed."""
+    folder = tmp_path_factory.mktemp("trained")
+    for name in CLASSES:
+        pretrain(corpus, folder / name, name, **SHORT)
+    return folder
+
+
+def scores_of(model, rows, family):
+    ids = [torch.tensor(row) for row in rows]
+    given = {"input_ids": pad(ids, model.config.pad_token_id, "right")}
+    given["attention_mask"] = pad([torch.ones_like(row) for row in ids], 0, "right")
+    with torch.no_grad():
+        found = model.eval()(**given)
+    names = {"bert": ("prediction_logits", "seq_relationship_logits"), "albert": ("prediction_logits", "sop_logits")}
+    return [getattr(found, name) for name in names.get(family, ("logits",))]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_the_folder_opens_in_its_class_and_gives_the_same_scores(corpus, trained, name):
+    model, said = getattr(transformers, CLASSES[name]).from_pretrained(trained / name, output_loading_info=True)
+    assert not any(said[key] for key in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    tokens = Corpus.open(corpus, "held-out").tokens
+    rows = [[2, *tokens[start : start + size].tolist(), 3] for start, size in ((0, 20), (20, 7), (40, 13))]
+    checkpoint = load_checkpoint(trained / name)
+    assert not checkpoint.left_out and model.config.vocab_size == checkpoint.config.vocabulary
+    batch = Batch.of(rows, [[0] * len(row) for row in rows])
+    heads = HEADS.get(name, ("mask",))
+    with torch.no_grad():
+        hidden = checkpoint.network(batch)
+        for head, theirs in zip(heads, scores_of(model, rows, name), strict=True):
+            ours = checkpoint.network.score(hidden, batch, head)
+            if head == "replaced":
+                theirs = theirs[..., None]
+            if head != "follows":
+                theirs = torch.cat([row[: len(ids)] for row, ids in zip(theirs, rows, strict=True)])
+            torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_words_are_filled(trained, name):
+    folder = trained / name / "generator" if name == "electra" else trained / name
+    found = bertsmith.load(folder).fill(f"{ROUND[0]} {ROUND[1]} [MASK] {ROUND[3]}.")
+    assert len(found.answers) == 5 and found.answers[0]["token_str"]
+    if name == "bert":
+        assert bertsmith.load(folder).follows("the river", "bank runs").answers
+
+
+def test_a_generator_opens_elsewhere_too(trained):
+    model, said = transformers.ElectraForMaskedLM.from_pretrained(
+        trained / "electra" / "generator", output_loading_info=True
+    )
+    assert not said["missing_keys"] and not said["unexpected_keys"]
+    ours = safetensors.torch.load_file(trained / "electra" / "model.safetensors")
+    word_table = "electra.embeddings.word_embeddings.weight"
+    assert torch.equal(model.state_dict()[word_table], ours[word_table])  # one table for both
+
+
+def test_what_a_run_leaves(trained):
+    facts = json.loads((trained / "bert" / "metrics.json").read_text())
+    assert set(facts["metrics"]["held-out"]) == {
+        "masked_accuracy", "masked_loss", "next_sentence_accuracy", "next_sentence_loss"
+    }  # fmt: skip
+    assert facts["settings"]["steps"] == STEPS and facts["speed"]["tokens_per_second"] > 0
+    assert {path.name for path in (trained / "bert").iterdir()} >= {"README.md", "report.html", "log.jsonl", "run.json"}
+    assert "<svg" in (trained / "bert" / "report.html").read_text()
+    log = [json.loads(line) for line in (trained / "bert" / "log.jsonl").read_text().splitlines()]
+    assert [record["step"] for record in log if record.get("split") == "dev"] == [4, 8, 12]
+
+
+def test_the_loss_falls_where_there_is_something_to_learn(corpus, tmp_path):
+    """A dozen words in their order: who knows the neighbours knows the word."""
+    run = pretrain(corpus, tmp_path / "out", "smith", max_steps=400, rate=1e-2, tokens=1024, pass_tokens=1024,
+                   evaluate_every=400, log_every=10)  # fmt: skip
+    log = [json.loads(line) for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()]
+    losses = [record["loss"] for record in log if "loss" in record]
+    assert losses[0] > 3.5 and sum(losses[-5:]) / 5 < 1.0
+    assert run.metrics["masked_accuracy"] > 0.7
+    model = run.model
+    answers = model.fill(f"{ROUND[3]} {ROUND[4]} [MASK] {ROUND[6]} {ROUND[7]}.").answers
+    assert answers[0]["token_str"] == ROUND[5]
+
+
+class Stop(Watcher):
+    def __init__(self, step, error):
+        self.step, self.error = step, error
+
+    def stepped(self, step, record, speed):
+        if step == self.step:
+            raise self.error("a made mistake")
+
+
+def assert_same(one, other):
+    """The log, the model, the optimizer and the generator, to the byte."""
+    assert (one / "log.jsonl").read_bytes() == (other / "log.jsonl").read_bytes()
+    last = f"checkpoints/last-{STEPS:06d}"
+    names = [f"{last}/model.safetensors", f"{last}/optimizer.safetensors", "model.safetensors"]
+    names += [f"{last}/generator/model.safetensors"] if (one / last / "generator").exists() else []
+    for name in names:
+        ours, theirs = (safetensors.torch.load_file(run / name) for run in (one, other))
+        assert ours.keys() == theirs.keys()
+        assert [key for key in ours if not torch.equal(ours[key], theirs[key])] == [], name
+
+
+@pytest.mark.parametrize("step, error", [(6, RuntimeError), (7, KeyboardInterrupt), (12, RuntimeError)])
+@pytest.mark.parametrize("name", ["smith", "bert", "electra"])
+def test_a_run_that_stopped_goes_on_to_the_same_end(corpus, trained, tmp_path, name, step, error):
+    with pytest.raises((RuntimeError, BertsmithError)):
+        pretrain(corpus, tmp_path / "out", name, **SHORT, watchers=[Stop(step, error)])
+    said = []
+    pretrain(corpus, tmp_path / "out", name, **SHORT, say=said.append)
+    went_on = {6: 4, 7: 7, 12: 8}[step]
+    assert f"going on from last-{went_on:06d}." in said
+    assert_same(tmp_path / "out", trained / name)
+
+
+def test_a_run_by_minutes_keeps_its_plan(corpus, trained, tmp_path, monkeypatch):
+    """The clock is looked at once: what it said stands in plan.json, and from then on only the step counts."""
+    by_minutes = {name: value for name, value in SHORT.items() if name != "max_steps"}
+    seconds = 60 * 2.0 * timing.MARGIN / (STEPS + 0.5)
+    monkeypatch.setattr(timing.Pace, "mean_step", lambda *_: seconds)
+    monkeypatch.setattr(timing, "find_pace", lambda *_: (timing.Pace((1.0,), 0.0), 256))
+    with pytest.raises(RuntimeError):
+        pretrain(corpus, tmp_path / "out", "smith", minutes=2.0, **by_minutes, watchers=[Stop(6, RuntimeError)])
+    assert json.loads((tmp_path / "out" / "plan.json").read_text())["steps"] == STEPS
+
+    def never(*_):
+        raise AssertionError("the clock was asked again")
+
+    monkeypatch.setattr(timing, "find_pace", never)
+    pretrain(corpus, tmp_path / "out", "smith", minutes=2.0, **by_minutes)
+    assert_same(tmp_path / "out", trained / "smith")
+    with pytest.raises(AssertionError, match="asked again"):
+        pretrain(corpus, tmp_path / "out", "smith", minutes=2.0, **by_minutes, overwrite=True)
+    assert not (tmp_path / "out" / "plan.json").exists()
+
+
+def test_minutes_are_turned_into_steps(corpus, tmp_path):
+    said = []
+    run = pretrain(corpus, tmp_path / "out", "electra", minutes=0.02, say=said.append, ramp=0.5, first_tokens=256)
+    plan = json.loads((tmp_path / "out" / "plan.json").read_text())
+    assert run.outcome.steps == plan["steps"] >= 1 and plan["seconds_a_step"] > 0 and plan["minutes"] == 0.02
+    assert any("steps in 0.02 minutes" in sentence for sentence in said)
+
+
+def test_the_mean_step_of_a_run_counts_ramps_and_phases():
+    """A tenth of the run has rows that cost thrice as much; over half of it steps grow from two passes to four."""
+    chosen = Pretraining(tokens=1024, first_tokens=512, ramp=0.5, pass_tokens=256, lengths="32:0.9,64:0.1")
+    found = timing.Pace((1.0, 3.0), 0.5).mean_step(chosen, 256)
+    passes = [round(2 + 2 * min(1.0, step / 500)) for step in range(1000)]
+    wanted = sum(count * (1 if step < 900 else 3) + 0.5 for step, count in enumerate(passes)) / 1000
+    assert found == pytest.approx(wanted, rel=1e-3)
+
+
+def test_the_same_run_again_is_left_alone_and_another_refused(corpus, trained, tmp_path):
+    out = tmp_path / "out"
+    shutil.copytree(trained / "electra", out)
+    said = []
+    run = pretrain(corpus, out, "electra", **SHORT, say=said.append)
+    assert run.outcome is None and run.metrics["replaced_accuracy"] > 0
+    assert any("holds this very run, finished" in sentence for sentence in said)
+    with pytest.raises(BertsmithError, match=r"holds a run with other settings \(rate was 0.005 and is now 0.001\)"):
+        pretrain(corpus, out, "electra", **{**SHORT, "rate": 1e-3})
+    other = pretrain(corpus, out, "bert", **{**SHORT, "max_steps": 2}, overwrite=True)
+    assert other.outcome.steps == 2 and not (out / "generator").exists()
+
+
+@pytest.mark.parametrize("settings", [{"max_steps": 2}, {"minutes": 1}])
+def test_a_plan_writes_nothing(corpus, tmp_path, settings):
+    said = []
+    assert pretrain(corpus, tmp_path / "out", "smith", plan=True, say=said.append, **settings) is None
+    assert not list(tmp_path.iterdir())
+    told = "\n".join(said)
+    assert "2 layers of 32" in told and "MiB" in told and ("2 steps" in told or "1 minutes" in told)
+
+
+def test_a_run_that_fails_before_its_first_checkpoint_leaves_nothing(corpus, tmp_path):
+    with pytest.raises(BertsmithError, match="the loss is not a number"):
+        pretrain(corpus, tmp_path / "out", "bert", max_steps=30, rate=1e30, clip=0.0, log_every=1)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture(scope="module")
+def strange(tmp_path_factory):
+    """Corpora that lack something."""
+    folder = tmp_path_factory.mktemp("strange")
+    make_corpus(folder / "short", documents=1, held_out=0.0)
+    make_corpus(folder / "bytes", kind="bytes", documents=20)
+    make_corpus(folder / "all-seen", documents=20, held_out=0.0)
+    (folder / "codes.jsonl").write_text("".join(json.dumps({"text": list(range(40))}) + "\n" for _ in range(30)))
+    bertsmith.build_corpus(folder / "codes.jsonl", out=folder / "codes", codes=True, vocabulary=64, duplicates=False,
+                           near_duplicates=False, filters=False)  # fmt: skip
+    return folder
+
+
+@pytest.mark.parametrize(
+    "where, settings, sentence",
+    [
+        ("nowhere", {}, "nowhere is not there; make one with `bertsmith corpus build`"),
+        ("short/corpus", {"lengths": "128"}, "less than a row of 128; build it from more"),
+        ("short/corpus", {"recipe": "bert", "lengths": "8"}, "is a single document"),
+        ("all-seen/corpus", {"minutes": 1, "max_steps": 3}, "leave max_steps and epochs out"),
+        ("all-seen/corpus", {"minutes": -1}, "minutes is -1; it must be a number above 0"),
+        ("all-seen/corpus", {"recipe": "electra", "preset": "distilbert-base"}, "has no head for replaced"),
+        ("all-seen/corpus", {"positions": 16}, "rows of 32 tokens are too long for an encoder that reads 16"),
+        ("all-seen/corpus", {"heads": 3}, "width 32 does not divide into 3"),
+        ("all-seen/corpus", {"preset": "bert-huge"}, "there is no preset 'bert-huge'"),
+        ("all-seen/corpus", {"precision": "fp16"}, "precision fp16 needs a CUDA device"),
+    ],
+)
+def test_bad_input_ends_in_a_sentence(strange, tmp_path, where, settings, sentence):
+    with pytest.raises(BertsmithError, match=sentence):
+        pretrain(strange / where, tmp_path / "out", **{"recipe": "smith", "lengths": "32", **settings})
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_corpus_without_held_out_text_is_no_mistake(strange, tmp_path):
+    said = []
+    run = pretrain(strange / "all-seen/corpus", tmp_path / "out", "bert", max_steps=2, say=said.append)
+    assert run.metrics == {} and any("no text was held out" in sentence for sentence in said)
+    assert (tmp_path / "out" / "model.safetensors").exists()
+
+
+def test_codes_without_a_tokenizer(strange, tmp_path):
+    """Rows of integers become an encoder too, if their corpus names a mask."""
+    try:
+        run = pretrain(strange / "codes", tmp_path / "out", "smith", max_steps=3)
+    except BertsmithError as error:
+        pytest.skip(f"codes have no mask: {error}")
+    assert load_checkpoint(run.folder).config.vocabulary >= 64
+
+
+@pytest.mark.parametrize("name", ["bert", "smith", "electra"])
+def test_a_trained_model_learns_on(corpus, trained, tmp_path, name):
+    """With a rate of almost nothing it stays as it was; its own heads are taken over."""
+    said = []
+    settings = {key: SMALL[key] for key in ("lengths", "tokens", "pass_tokens")}
+    run = bertsmith.pretrain(corpus, tmp_path / "out", "smith" if name == "smith" else None, model=trained / name,
+                             max_steps=1, rate=1e-12, weight_decay=0.0, device="cpu", say=said.append,
+                             **settings)  # fmt: skip
+    before, after = (safetensors.torch.load_file(f / "model.safetensors") for f in (trained / name, run.folder))
+    assert before.keys() == after.keys()
+    assert all(torch.allclose(before[key], after[key], atol=1e-6) for key in before)
+    assert "goes on learning; its head for" in said[0] and "fresh" not in said[0]
+    if name == "electra":
+        before, after = (safetensors.torch.load_file(f / "generator" / "model.safetensors")
+                         for f in (trained / name, run.folder))  # fmt: skip
+        assert all(torch.allclose(before[key], after[key], atol=1e-6) for key in before)
+
+
+def test_an_encoder_without_heads_gets_fresh_ones(corpus, trained, tmp_path):
+    """As `transformers` writes a bare BERT: its pooler goes on in the head for sentences."""
+    model = transformers.BertModel.from_pretrained(trained / "bert")
+    model.save_pretrained(tmp_path / "bare")
+    for file in (trained / "bert").glob("*token*"):
+        shutil.copy(file, tmp_path / "bare")
+    said = []
+    run = bertsmith.pretrain(corpus, tmp_path / "out", model=tmp_path / "bare", max_steps=1, rate=1e-12, lengths="32",
+                             tokens=256, device="cpu", say=said.append)  # fmt: skip
+    assert "a fresh head for mask and follows was put on it" in said[0]
+    after = transformers.BertForPreTraining.from_pretrained(run.folder)
+    assert torch.allclose(after.bert.pooler.dense.weight, model.pooler.dense.weight, atol=1e-6)
+
+
+def test_a_model_of_another_tokenizer_or_shape_is_refused(corpus, strange, trained, tmp_path):
+    with pytest.raises(BertsmithError, match="was made with another tokenizer"):
+        bertsmith.pretrain(strange / "bytes/corpus", tmp_path / "out", model=trained / "bert", device="cpu")
+    with pytest.raises(BertsmithError, match="has its sizes already; leave depth out"):
+        bertsmith.pretrain(corpus, tmp_path / "out", model=trained / "bert", depth=3, device="cpu", lengths="32")
+    with pytest.raises(BertsmithError, match="too long for an encoder that reads 512"):
+        bertsmith.pretrain(corpus, tmp_path / "out", model=trained / "bert", lengths="1024", device="cpu")
+    assert not (tmp_path / "out").exists()
