@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 import bertsmith
-from bertsmith.errors import BertsmithError
+from bertsmith.errors import BertsmithError, Stopped
 from bertsmith.evaluation.report import RunFacts, read_metrics, write_report
 from bertsmith.finetuning import abandon
 from bertsmith.loading import find_device, load
@@ -25,9 +25,11 @@ from bertsmith.models.adapters import find_encoder
 from bertsmith.models.checkpoint import load_checkpoint, save_checkpoint
 from bertsmith.models.families import find_family
 from bertsmith.models.files import read_settings, take_folder, written_aside
-from bertsmith.models.hub import locate
+from bertsmith.models.hub import locate, name_of
 from bertsmith.objectives.making import GENERATOR, copy_weights
 from bertsmith.tasks.texts import take_count
+from bertsmith.training import timing
+from bertsmith.training.deadline import Deadline
 from bertsmith.training.devices import Ranks, cast, choose_precision, joined, shard, whole_weights
 from bertsmith.training.folder import RunFolder
 from bertsmith.training.loop import Loop, Outcome, Watcher
@@ -89,7 +91,7 @@ def pretrain(
         if threads is not None:
             torch.set_num_threads(take_count("threads", threads))
         start = prepare(corpus, chosen, ranks, base)
-        say(f"{start.origin[:1].upper()}{start.origin[1:]}")
+        say(start.origin)
         if plan:
             tell_plan(start, minutes, ranks, say)
             return None
@@ -153,7 +155,8 @@ def forget_plan(folder: RunFolder) -> None:
 def carry_out(
     start: Start, folder: RunFolder, ranks: Ranks, minutes: float | None, watchers: Sequence[Watcher], say: Say
 ) -> Outcome:
-    """The loop, from the beginning or from the last checkpoint."""
+    """The loop, from the beginning or from the last checkpoint; once more where its plan had to be shortened."""
+    begun, training = timing.now(), start.recipe.training
     last = folder.find_last() if ranks.is_first or ranks.count > 1 else None
     if last is not None:
         say(f"going on from {last.name}.")
@@ -163,18 +166,36 @@ def carry_out(
         forget_plan(folder)
     network = start.checkpoint.network.to(ranks.device)
     start.made.to(ranks.device)
-    network.recompute = start.recipe.training.recompute
-    steps = plan_steps(folder.path, start.recipe.training, minutes, partial(make_study, start), network, ranks, say)
-    often = start.recipe.training.evaluate_every or -(-steps // EVALUATIONS)
-    training = replace(start.recipe.training, max_steps=steps, evaluate_every=often)
+    network.recompute = training.recompute
+    steps = plan_steps(folder.path, training, minutes, partial(make_study, start), network, ranks, say)
     if training.spread == "fsdp" and ranks.count > 1:
         shard(network, ranks.device)
     held_out = open_held_out(start, training, ranks, say)
-    loop = Loop(
-        network, make_study(start, training, steps), training, folder, ranks, partial(write_folder, start), held_out,
-        watchers,
-    )  # fmt: skip
-    return loop.run()
+    if minutes is None or ranks.count > 1:  # several processes cannot stop at a step that one of them chooses
+        return make_loop(start, folder, ranks, steps, held_out, watchers).run()
+    deadline = Deadline(folder.path / PLAN, training, start.size, begun)
+    loop = make_loop(start, folder, ranks, steps, held_out, [*watchers, deadline])
+    while True:
+        try:
+            return loop.run()
+        except Stopped:
+            if deadline.shorter is None:
+                raise
+            for watcher in watchers:
+                watcher.finished(Outcome(loop.progress, loop.steps, loop.speed))
+            say(deadline.shorten())
+            speed = loop.speed
+            loop = make_loop(start, folder, ranks, deadline.shorter, held_out, [*watchers, deadline])
+            loop.speed = speed
+
+
+def make_loop(
+    start: Start, folder: RunFolder, ranks: Ranks, steps: int, held_out: HeldOut | None, watchers: Sequence[Watcher]
+) -> Loop:
+    often = start.recipe.training.evaluate_every or (-(-steps // EVALUATIONS) if held_out else steps)
+    training = replace(start.recipe.training, max_steps=steps, evaluate_every=often)
+    study, write = make_study(start, training, steps), partial(write_folder, start)
+    return Loop(start.checkpoint.network, study, training, folder, ranks, write, held_out, watchers)
 
 
 def make_study(start: Start, training: Pretraining, steps: int) -> PretrainingStudy:
@@ -214,16 +235,18 @@ def write_results(
     found = [record["metrics"] for record in log if record.get("split") == "dev"]
     metrics: dict[str, float] = found[-1] if found else {}
     rate = speed.tokens / max(speed.seconds, 1e-9)
+    # Where a model lay on somebody's disk is nobody's business.
+    shown = {name: value for name, value in asked.items() if name not in ("model", "teacher")}
     device = str(start.checkpoint.network.embed.tokens.weight.device)
     facts = RunFacts(
         task="mask" if "mask" in start.checkpoint.heads else "pretrain",
         title=f"Pretraining: {start.recipe.name}",
-        base=asked["model"] or "",
+        base="" if asked["model"] is None else name_of(locate(asked["model"])),
         date=datetime.now(UTC).date().isoformat(),
         version=bertsmith.__version__,
         metrics={HELD_OUT: {name: {"value": one} for name, one in metrics.items()}},
         curves=log,
-        settings={**asked, "steps": outcome.steps},
+        settings={**shown, "steps": outcome.steps},
         speed={"tokens_per_second": rate, "seconds": speed.seconds, "device": device},
     )
     with written_aside(folder.path) as aside:

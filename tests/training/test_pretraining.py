@@ -126,10 +126,8 @@ def ranks_folder(corpus, tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("name", pretraining_ranks.VARIANTS)
-def test_two_processes_are_one(corpus, ranks_folder, name):
-    pretraining_ranks.train(corpus, ranks_folder / f"{name}-alone", name)
-    ours, theirs = ranks_folder / name, ranks_folder / f"{name}-alone"
+def assert_near(ours, theirs):
+    """The logs and the last checkpoints of two runs, but for rounding."""
     logs = [[json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()] for out in (ours, theirs)]
     assert len(logs[0]) == len(logs[1]) > 3
     for one, other in zip(*logs, strict=True):
@@ -142,6 +140,28 @@ def test_two_processes_are_one(corpus, ranks_folder, name):
         for key, tensor in one.items():
             least = 1e-3 if out.startswith("model") else 1e-4
             torch.testing.assert_close(tensor, other[key], rtol=1e-2, atol=least, msg=lambda text, key=key: key + text)
+
+
+@pytest.fixture(scope="module")
+def alone(corpus, tmp_path_factory):
+    """The same in one process."""
+    folder = tmp_path_factory.mktemp("alone")
+    for name in pretraining_ranks.VARIANTS:
+        pretraining_ranks.train(corpus, folder / name, name)
+    return folder
+
+
+@pytest.mark.parametrize("name", pretraining_ranks.VARIANTS)
+def test_two_processes_are_one(ranks_folder, alone, name):
+    assert_near(ranks_folder / name, alone / name)
+
+
+@pytest.mark.parametrize("name", ["pairs", "electra", "parts"])
+def test_a_run_that_stopped_on_two_goes_on_in_one(corpus, ranks_folder, alone, name):
+    stopped = ranks_folder / f"{name}-stopped"
+    assert [path.name for path in stopped.glob("checkpoints/last-*")] == ["last-000004"]
+    pretraining_ranks.train(corpus, stopped, name)
+    assert_near(stopped, alone / name)
 
 
 def test_the_same_words_are_hidden_for_any_number_of_processes(corpus):

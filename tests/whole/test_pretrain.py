@@ -2,22 +2,24 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import safetensors.torch
 import torch
 import transformers
 from oracle import pad
-from pretraining_made import ROUND, SMALL, make_corpus, pretrain
+from pretraining_made import ROUND, SHORT, SMALL, STEPS, Stop, assert_same, make_corpus, pretrain
 
 import bertsmith
 from bertsmith.data.batch import Batch
 from bertsmith.data.shards import Corpus
 from bertsmith.errors import BertsmithError
 from bertsmith.models.checkpoint import load_checkpoint
-from bertsmith.training import timing
-from bertsmith.training.loop import Watcher
-from bertsmith.training.pretraining_settings import Pretraining
+from bertsmith.training.devices import Ranks
+from bertsmith.training.pretraining import PretrainingStudy
+from bertsmith.training.pretraining_start import prepare
+from bertsmith.training.recipes import find_recipe
 
 CLASSES = {
     "bert": "BertForPreTraining", "roberta": "RobertaForMaskedLM", "albert": "AlbertForPreTraining",
@@ -25,8 +27,6 @@ CLASSES = {
     "smith": "ModernBertForMaskedLM",
 }  # fmt: skip
 HEADS = {"bert": ("mask", "follows"), "albert": ("mask", "follows"), "electra": ("replaced",)}
-STEPS = 12
-SHORT = {"max_steps": STEPS, "evaluate_every": 4, "keep_checkpoints": True, "log_every": 3}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -83,6 +83,16 @@ def test_the_folder_opens_in_its_class_and_gives_the_same_scores(corpus, trained
 
 
 @pytest.mark.parametrize("name", CLASSES)
+def test_the_folder_is_read_as_it_was_trained(corpus, trained, name):
+    """Positions, windows and all other settings; what drops in a head for other tasks is theirs to say."""
+    start = prepare(corpus, find_recipe(name, SMALL), Ranks())
+    ours, read = (replace(c.config, head_dropout=0.0) for c in (start.checkpoint, load_checkpoint(trained / name)))
+    assert ours == read
+    if start.made.generator is not None:
+        assert start.made.generator.config == load_checkpoint(trained / name / "generator").config
+
+
+@pytest.mark.parametrize("name", CLASSES)
 def test_words_are_filled(trained, name):
     folder = trained / name / "generator" if name == "electra" else trained / name
     found = bertsmith.load(folder).fill(f"{ROUND[0]} {ROUND[1]} [MASK] {ROUND[3]}.")
@@ -126,27 +136,6 @@ def test_the_loss_falls_where_there_is_something_to_learn(corpus, tmp_path):
     assert answers[0]["token_str"] == ROUND[5]
 
 
-class Stop(Watcher):
-    def __init__(self, step, error):
-        self.step, self.error = step, error
-
-    def stepped(self, step, record, speed):
-        if step == self.step:
-            raise self.error("a made mistake")
-
-
-def assert_same(one, other):
-    """The log, the model, the optimizer and the generator, to the byte."""
-    assert (one / "log.jsonl").read_bytes() == (other / "log.jsonl").read_bytes()
-    last = f"checkpoints/last-{STEPS:06d}"
-    names = [f"{last}/model.safetensors", f"{last}/optimizer.safetensors", "model.safetensors"]
-    names += [f"{last}/generator/model.safetensors"] if (one / last / "generator").exists() else []
-    for name in names:
-        ours, theirs = (safetensors.torch.load_file(run / name) for run in (one, other))
-        assert ours.keys() == theirs.keys()
-        assert [key for key in ours if not torch.equal(ours[key], theirs[key])] == [], name
-
-
 @pytest.mark.parametrize("step, error", [(6, RuntimeError), (7, KeyboardInterrupt), (12, RuntimeError)])
 @pytest.mark.parametrize("name", ["smith", "bert", "electra"])
 def test_a_run_that_stopped_goes_on_to_the_same_end(corpus, trained, tmp_path, name, step, error):
@@ -157,44 +146,6 @@ def test_a_run_that_stopped_goes_on_to_the_same_end(corpus, trained, tmp_path, n
     went_on = {6: 4, 7: 7, 12: 8}[step]
     assert f"going on from last-{went_on:06d}." in said
     assert_same(tmp_path / "out", trained / name)
-
-
-def test_a_run_by_minutes_keeps_its_plan(corpus, trained, tmp_path, monkeypatch):
-    """The clock is looked at once: what it said stands in plan.json, and from then on only the step counts."""
-    by_minutes = {name: value for name, value in SHORT.items() if name != "max_steps"}
-    seconds = 60 * 2.0 * timing.MARGIN / (STEPS + 0.5)
-    monkeypatch.setattr(timing.Pace, "mean_step", lambda *_: seconds)
-    monkeypatch.setattr(timing, "find_pace", lambda *_: (timing.Pace((1.0,), 0.0), 256))
-    with pytest.raises(RuntimeError):
-        pretrain(corpus, tmp_path / "out", "smith", minutes=2.0, **by_minutes, watchers=[Stop(6, RuntimeError)])
-    assert json.loads((tmp_path / "out" / "plan.json").read_text())["steps"] == STEPS
-
-    def never(*_):
-        raise AssertionError("the clock was asked again")
-
-    monkeypatch.setattr(timing, "find_pace", never)
-    pretrain(corpus, tmp_path / "out", "smith", minutes=2.0, **by_minutes)
-    assert_same(tmp_path / "out", trained / "smith")
-    with pytest.raises(AssertionError, match="asked again"):
-        pretrain(corpus, tmp_path / "out", "smith", minutes=2.0, **by_minutes, overwrite=True)
-    assert not (tmp_path / "out" / "plan.json").exists()
-
-
-def test_minutes_are_turned_into_steps(corpus, tmp_path):
-    said = []
-    run = pretrain(corpus, tmp_path / "out", "electra", minutes=0.02, say=said.append, ramp=0.5, first_tokens=256)
-    plan = json.loads((tmp_path / "out" / "plan.json").read_text())
-    assert run.outcome.steps == plan["steps"] >= 1 and plan["seconds_a_step"] > 0 and plan["minutes"] == 0.02
-    assert any("steps in 0.02 minutes" in sentence for sentence in said)
-
-
-def test_the_mean_step_of_a_run_counts_ramps_and_phases():
-    """A tenth of the run has rows that cost thrice as much; over half of it steps grow from two passes to four."""
-    chosen = Pretraining(tokens=1024, first_tokens=512, ramp=0.5, pass_tokens=256, lengths="32:0.9,64:0.1")
-    found = timing.Pace((1.0, 3.0), 0.5).mean_step(chosen, 256)
-    passes = [round(2 + 2 * min(1.0, step / 500)) for step in range(1000)]
-    wanted = sum(count * (1 if step < 900 else 3) + 0.5 for step, count in enumerate(passes)) / 1000
-    assert found == pytest.approx(wanted, rel=1e-3)
 
 
 def test_the_same_run_again_is_left_alone_and_another_refused(corpus, trained, tmp_path):
@@ -216,7 +167,8 @@ def test_a_plan_writes_nothing(corpus, tmp_path, settings):
     assert pretrain(corpus, tmp_path / "out", "smith", plan=True, say=said.append, **settings) is None
     assert not list(tmp_path.iterdir())
     told = "\n".join(said)
-    assert "2 layers of 32" in told and "MiB" in told and ("2 steps" in told or "1 minutes" in told)
+    assert "2 layers of 32" in told and "MiB" in told
+    assert ("2 steps" in told and "FLOP" in told and "alone take" in told) or "1 minutes" in told
 
 
 def test_a_run_that_fails_before_its_first_checkpoint_leaves_nothing(corpus, tmp_path):
@@ -314,4 +266,38 @@ def test_a_model_of_another_tokenizer_or_shape_is_refused(corpus, strange, train
         bertsmith.pretrain(corpus, tmp_path / "out", model=trained / "bert", depth=3, device="cpu", lengths="32")
     with pytest.raises(BertsmithError, match="too long for an encoder that reads 512"):
         bertsmith.pretrain(corpus, tmp_path / "out", model=trained / "bert", lengths="1024", device="cpu")
+    assert not (tmp_path / "out").exists()
+
+
+def test_reading_onward_first(corpus, tmp_path):
+    """A quarter of the run asks for the next token, the rest for hidden ones; a stop in between changes nothing."""
+    settings = {**SHORT, "asks": "causal+masked", "log_every": 1}
+    pretrain(corpus, tmp_path / "whole", "smith", **settings)
+    log = [json.loads(line) for line in (tmp_path / "whole" / "log.jsonl").read_text().splitlines()]
+    steps = [set(record) & {"masked", "next_token"} for record in log if "loss" in record]
+    assert steps == [{"next_token"}] * 3 + [{"masked"}] * 9
+    with pytest.raises(RuntimeError):
+        pretrain(corpus, tmp_path / "out", "smith", **settings, watchers=[Stop(6, RuntimeError)])
+    pretrain(corpus, tmp_path / "out", "smith", **settings)
+    assert_same(tmp_path / "out", tmp_path / "whole")
+
+
+def test_a_student_learns_from_a_teacher(corpus, trained, tmp_path):
+    run = pretrain(corpus, tmp_path / "out", "distilbert", asks="distilled", teacher=trained / "bert", max_steps=40)
+    log = [json.loads(line) for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()]
+    first, *_, last = (record for record in log if "loss" in record)
+    assert last["distilled"] < first["distilled"] and last["cosine"] < first["cosine"]
+    assert set(run.metrics) == {"masked_accuracy", "distilled_loss", "masked_loss", "cosine_loss"}
+    with pytest.raises(BertsmithError, match="the teacher knows"):
+        pretrain(make_corpus(tmp_path / "other", documents=10, kind="bytes"), tmp_path / "no", "distilbert",
+                 asks="distilled", teacher=trained / "bert")  # fmt: skip
+
+
+def test_a_pass_that_does_not_fit_ends_in_a_sentence(corpus, tmp_path, monkeypatch):
+    def fails(*_):
+        raise torch.OutOfMemoryError("a made one")
+
+    monkeypatch.setattr(PretrainingStudy, "losses", fails)
+    with pytest.raises(BertsmithError, match=r"not enough memory for a pass of 256 tokens; give fewer \(pass_tokens\)"):
+        pretrain(corpus, tmp_path / "out", "bert", max_steps=2)
     assert not (tmp_path / "out").exists()

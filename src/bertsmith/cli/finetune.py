@@ -89,7 +89,7 @@ def finetune(
     Examples:
       bertsmith finetune --train reviews.csv --out my-classifier
       bertsmith finetune --task tag --train train.conll --dev dev.conll --epochs 5 --out my-tagger
-      bertsmith finetune --members mix.toml --out my-model
+      bertsmith finetune --members examples/mix.toml --out my-mix
 
     \b
     mix.toml, with mixing = "together", "proportional", "temperature" or "round-robin":

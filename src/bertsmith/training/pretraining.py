@@ -42,6 +42,7 @@ class PretrainingStudy:
         self.passes = open_passes(corpus, phases, size, kind, settings.seed)
         self.steps, self.pass_size = steps, size
         self.examples = len(corpus)
+        self._budget = 0  # what the loop gave last
         # Those that never change are the loop's business, so that its log shows each loss before its weight.
         fixed = objective.weights(0.0) == objective.weights(1.0)
         self.weights: Mapping[str, float] = objective.weights(0.0) if fixed else {}
@@ -57,6 +58,11 @@ class PretrainingStudy:
         return len(self.plan.passes(step))
 
     def works(self, step: int, rank: int, ranks: int, budget: int) -> list[Work]:
+        """A pass has the size that the plan gives it, whatever the budget: another would hide other words."""
+        if self._budget and 0 < budget < self._budget:  # the loop halves it where a pass did not fit
+            told = f"not enough memory for a pass of {self.pass_size:,} tokens"
+            raise BertsmithError(f"{told}; give fewer (pass_tokens), --recompute, or a smaller encoder.")
+        self._budget = budget
         done = step / max(1, self.steps)
         mine = self.plan.passes(step, rank, ranks)
         if not mine:  # fewer passes than processes: one that costs nothing, as all of them must take part

@@ -3,9 +3,12 @@
 Everything that can be wrong with them is found here, before a step is made or a file written.
 """
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from bertsmith.data.shards import Corpus
 from bertsmith.errors import BertsmithError
@@ -15,9 +18,10 @@ from bertsmith.models.fresh import make_fresh, make_further
 from bertsmith.objectives.making import Made, make_objective
 from bertsmith.text.loading import load_tokenizer
 from bertsmith.text.tokenizer import Tokenizer
-from bertsmith.training.devices import Ranks, choose_precision
+from bertsmith.training.devices import HALF, Ranks, choose_precision
 from bertsmith.training.preparing import Say
 from bertsmith.training.recipes import Recipe
+from bertsmith.training.watching import show_time
 
 BYTES = 16  # of a parameter in training: itself, its gradient and two moments, in full precision
 
@@ -46,7 +50,7 @@ def prepare(corpus: str | Path, recipe: Recipe, ranks: Ranks, base: Path | None 
     refuse_unfit(recipe, ranks)
     made = make_objective(recipe.asking, train, recipe.training.seed)
     if base is None:
-        checkpoint, origin = _begin(recipe, train, made), "the encoder begins with random weights."
+        checkpoint, origin = _begin(recipe, train, made), "The encoder begins with random weights."
     else:
         checkpoint, origin = _go_on(recipe, train, made, base)
     if checkpoint.config.limit < longest:
@@ -91,7 +95,7 @@ def _go_on(recipe: Recipe, corpus: Corpus, made: Made, base: Path) -> tuple[Chec
     fresh = [name for name in heads if name not in known.heads]
     told = f"; its head for {' and '.join(own)} goes on training" if own else ""
     told += f"; a fresh head for {' and '.join(fresh)} was put on it" if fresh else ""
-    return checkpoint, f"{base} goes on learning{told}."
+    return checkpoint, f"The encoder of {base} goes on learning{told}."
 
 
 def _read_tokenizer(base: Path) -> Tokenizer | None:
@@ -111,23 +115,51 @@ def tell_plan(start: Start, minutes: float | None, ranks: Ranks, say: Say) -> No
     """What would be done, before anything runs."""
     config, training = start.checkpoint.config, start.recipe.training
     network, held = start.checkpoint.network, len(start.corpus.tokens)
-    steps = training.max_steps or max(1, round((training.epochs or 1) * held / training.tokens))
-    body = sum(p.numel() for name, p in network.named_parameters() if name.startswith("blocks."))
-    body = body * config.depth // config.distinct
-    flops = 6 * body + 12 * config.depth * config.width * training.longest  # a token, forward and backward
-    total = training.tokens * steps
+    speed = measure_products(ranks.device, choose_precision(training.precision, ranks.device)) * ranks.count
+    flops = count_flops(start)
+    if minutes:
+        total = int(60 * minutes * speed / flops)
+        long = f"{minutes:g} minutes, the first passes tell how many steps: {total:,} tokens at most"
+    else:
+        steps = training.max_steps or max(1, round((training.epochs or 1) * held / training.tokens))
+        total = training.tokens * steps
+        long = f"{steps:,} steps, {total:,} tokens, {total / held:.2f} epochs; {flops * total:.2e} FLOP in matrix "
+        long += f"products, which alone take {show_time(flops * total / speed)} here"
     count = sum(parameter.numel() for parameter in network.parameters())
     facts = {
         "recipe": f"{start.recipe.name}, asks {start.recipe.asking.asks}",
         "encoder": f"{config.family}, {config.depth} layers of {config.width}, {config.heads} heads, {count:,} "
-        f"parameters, {body:,} of them at work for each token",
+        f"parameters",
         "corpus": f"{held:,} tokens in {len(start.corpus):,} documents, {len(start.held_out):,} more held out",
         "a step": f"{training.tokens:,} tokens in passes of {start.size:,}, rows of at most {training.lengths}",
-        "how long": f"{minutes:g} minutes; the first passes tell how many steps" if minutes else
-        f"{steps:,} steps, {total:,} tokens, {total / held:.2f} epochs, {flops * total:.2e} FLOP",
+        "how long": long,
         "optimizer": f"{training.optimizer}, rate {training.peak:g}, {training.schedule}",
         "memory": f"{count * BYTES / 2**20:,.0f} MiB for weights, gradients and the optimizer",
         "device": f"{ranks.count} × {ranks.device}, {choose_precision(training.precision, ranks.device)}",
     }  # fmt: skip
     for name, fact in facts.items():
         say(f"{name:>10}: {fact}")
+
+
+def count_flops(start: Start) -> float:
+    """Of a token, forward and backward: the blocks, attention over a row, and the words that are asked for."""
+    config, network = start.checkpoint.config, start.checkpoint.network
+    body = sum(p.numel() for name, p in network.named_parameters() if name.startswith("blocks."))
+    rates = start.recipe.asking.rates()
+    share = rates if isinstance(rates, float) else sum(rates) / 2
+    words = share * config.vocabulary * config.embed_width
+    attention = 2 * config.depth * config.width * start.recipe.training.longest
+    return float(6 * (body * config.depth / config.distinct + words + attention))
+
+
+def measure_products(device: torch.device, precision: str) -> float:
+    """FLOP a second of plain matrix products on this device."""
+    kind = HALF.get(precision, torch.float32)
+    size = 8192 if device.type == "cuda" else 768
+    one, other = (torch.ones(size, size, dtype=kind, device=device) for _ in range(2))
+    times = []
+    for _ in range(5):
+        begun = time.monotonic()
+        (one @ other)[0, 0].item()  # waits for the device
+        times.append(time.monotonic() - begun)
+    return 2.0 * size**3 / max(min(times), 1e-9)

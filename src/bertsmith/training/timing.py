@@ -7,9 +7,10 @@ down, and from then on everything is a function of the step.
 import copy
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from bertsmith.errors import BertsmithError
 from bertsmith.models.files import read_json
@@ -23,9 +24,11 @@ from bertsmith.training.pretraining_settings import Pretraining
 
 PLAN = "plan.json"
 WARM, TIMED = 2, 6  # passes
+SPENT = 0.03  # of the minutes, at most, on finding out how long a pass takes
 MARGIN = 0.97  # of the minutes: evaluations and checkpoints take some
 SAMPLED = 1000  # steps by which the mean one is estimated
 
+now = time.monotonic
 MakeStudy = Callable[[Pretraining, int], PretrainingStudy]
 
 
@@ -36,16 +39,23 @@ class Pace:
     passes: tuple[float, ...]
     step: float
 
-    def mean_step(self, training: Pretraining, size: int) -> float:
-        """Seconds of the mean step of a run: the first ones may be smaller, the last ones have longer rows."""
+    def cost(self, training: Pretraining, size: int, step: int, steps: int) -> float:
+        """Seconds of a step: the first ones may be smaller, the last ones have longer rows."""
         phases = training.phases()
-        whole = sum(phase.share for phase in phases)
-        ends = [sum(phase.share for phase in phases[: i + 1]) / whole for i in range(len(phases))]
-        total = 0.0
-        for step in range(SAMPLED):
-            phase = next((i for i, end in enumerate(ends) if step / SAMPLED < end), len(ends) - 1)
-            total += training.tokens_at(step, SAMPLED, size) // size * self.passes[phase] + self.step
-        return total / SAMPLED
+        over, done = 0.0, step / steps * sum(each.share for each in phases)
+        ends = [over := over + each.share for each in phases]
+        phase = next((number for number, end in enumerate(ends) if done < end), len(ends) - 1)
+        return training.tokens_at(step, steps, size) // size * self.passes[phase] + self.step
+
+    def predict(self, training: Pretraining, size: int, first: int, behind: int, steps: int) -> float:
+        """Seconds of these steps, by a sample of them."""
+        count = min(SAMPLED, behind - first)
+        some = (first + number * (behind - first) // count for number in range(count))
+        return sum(self.cost(training, size, step, steps) for step in some) / max(1, count) * (behind - first)
+
+    def mean_step(self, training: Pretraining, size: int) -> float:
+        """Seconds of the mean step of a run."""
+        return self.predict(training, size, 0, SAMPLED, SAMPLED) / SAMPLED
 
 
 def plan_steps(
@@ -59,12 +69,13 @@ def plan_steps(
     path = folder / PLAN
     known = ranks.first_says(ranks.is_first and path.exists())
     if not known:
-        begun = time.monotonic()
-        pace, size = find_pace(training, make_study, network, ranks)
+        begun = now()
+        pace, size = find_pace(training, make_study, network, ranks, 60 * minutes * SPENT)
         seconds = pace.mean_step(training, size)
-        left = 60 * minutes * MARGIN - (time.monotonic() - begun)
+        left = 60 * minutes * MARGIN - (now() - begun)
         if ranks.is_first:
-            _write(path, max(1, int(left / seconds)), seconds, minutes)
+            facts = {"minutes": minutes, "seconds_a_step": seconds, "seconds_a_pass": pace.passes, "apart": pace.step}
+            write_plan(path, {"steps": max(1, int(left / seconds)), **facts})
     ranks.wait()
     plan = read_plan(path)
     if not known:
@@ -72,22 +83,23 @@ def plan_steps(
     return int(plan["steps"])
 
 
-def read_plan(path: Path) -> dict[str, float]:
+def read_plan(path: Path) -> dict[str, Any]:
     plan = read_json(path)
     if not isinstance(plan.get("steps"), int) or plan["steps"] < 1:
         raise BertsmithError(f"{path} names no number of steps; start anew with --overwrite.")
     return plan
 
 
-def _write(path: Path, steps: int, seconds: float, minutes: float) -> None:
+def write_plan(path: Path, plan: Mapping[str, Any]) -> None:
     aside = path.with_name(f".{PLAN}.part")
-    plan = {"steps": steps, "seconds_a_step": round(seconds, 6), "minutes": minutes}
     aside.write_text(json.dumps(plan) + "\n", encoding="utf-8")
     aside.replace(path)
 
 
-def find_pace(training: Pretraining, make_study: MakeStudy, network: Network, ranks: Ranks) -> tuple[Pace, int]:
-    """Measured on a copy of the network that is thrown away; a process makes one pass at a time."""
+def find_pace(
+    training: Pretraining, make_study: MakeStudy, network: Network, ranks: Ranks, most: float
+) -> tuple[Pace, int]:
+    """Measured on a copy of the network that is thrown away, in at most so many seconds where a pass allows it."""
     twin = copy.deepcopy(network).train()
     seconds, ends, size = [], 0.0, 0
     for phase in training.phases():
@@ -97,26 +109,32 @@ def find_pace(training: Pretraining, make_study: MakeStudy, network: Network, ra
         own = study.objective.parts()
         study.objective.use_parts({name: twin.get_submodule(name) for name in own})
         try:
-            taken, ends = _time(training, study, twin, ranks)
+            taken, ends = _time(training, study, twin, ranks, most / len(training.phases()))
         finally:
             study.objective.use_parts(own)
         seconds.append(taken / ranks.count)
     return Pace(tuple(seconds), ends), size
 
 
-def _time(training: Pretraining, study: PretrainingStudy, twin: Network, ranks: Ranks) -> tuple[float, float]:
+def _time(
+    training: Pretraining, study: PretrainingStudy, twin: Network, ranks: Ranks, most: float
+) -> tuple[float, float]:
     """Seconds of a pass and of the end of a step."""
     precision = choose_precision(training.precision, ranks.device)
     passes: Passes = make_passes(twin, study, training, ranks.device, precision, ranks)
     optimizer = make_optimizer(twin, training, passes.recorded)
-    running = ending = 0.0
+    running, ending = [], []
+    clock = now()
     for step in range(WARM + TIMED):
-        begun = time.monotonic()
+        begun = now()
         passes.run(study.works(step, ranks.rank, ranks.count, 0), step)
         passes.report()  # waits for the device
-        middle = time.monotonic()
+        middle = now()
         passes.finish(optimizer)
         passes.report()
-        if step >= WARM:
-            running, ending = running + middle - begun, ending + time.monotonic() - middle
-    return running / TIMED, ending / TIMED
+        running.append(middle - begun)
+        ending.append(now() - middle)
+        if step >= WARM and ranks.first_says(now() - clock > most):
+            break
+    timed = len(running) - WARM
+    return sum(running[WARM:]) / timed, sum(ending[WARM:]) / timed

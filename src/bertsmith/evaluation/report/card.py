@@ -124,7 +124,8 @@ def _rows(head: Sequence[str], rows: Sequence[Sequence[Any]], numbers: Sequence[
 
 def _introduce(facts: RunFacts) -> str:
     base = facts.base if is_on_hub(facts.base) else _last(facts.base)
-    told = f"{name_task(facts)}" + (f": {plain(base)}, fine-tuned" if base else "")
+    how = "pretrained further" if facts.task in ("mask", "pretrain") else "fine-tuned"
+    told = f"{name_task(facts)}" + (f": {plain(base)}, {how}" if base else "")
     told += " with bertsmith" + (f" {plain(facts.version)}" if facts.version else "")
     told += f" on {plain(facts.date)}" if facts.date else ""
     return f"{told}. The whole report, with charts and errors, is in `report.html`; the numbers are in `metrics.json`."

@@ -79,6 +79,7 @@ def use_bertsmith(facts: RunFacts) -> str:
         calls_of = [call.replace("(model.", f'(model.use("{name}").', 1) for name, call in found]
         return "\n".join(["import bertsmith", "", f'model = bertsmith.load("{FOLDER}")', *calls_of])
     calls = {
+        "pretrain": 'print(model.hidden("A text.").shape)',
         "mask": 'print(model.fill(f"Ada {model.tokenizer.mask_token} in London."))',
         "tag": 'print(model.tag("Ada Lovelace was born in London."))',
         "span": 'print(model.answer("Who built it?", "The bridge was built by a smith in 1861."))',
@@ -98,6 +99,7 @@ def use_command_line(facts: RunFacts) -> str:
         return "\n".join(f"{use_command_line(one)} --use {name}" for name, one in use_members(facts))
     texts = '"A first text." --pair "A second text."' if facts.pairs else '"A text."'
     verbs = {
+        "pretrain": 'embed "A text."',
         "mask": 'fill "Ada [MASK] in London."',
         "tag": 'tag "Ada Lovelace was born in London."',
         "span": 'answer "Who built it?" --context "The bridge was built by a smith in 1861."',

@@ -21,6 +21,8 @@ MATCHES = {"embed": "Vectors of texts that lie near where texts belong together"
 def name_task(facts: RunFacts) -> str:
     if facts.task == "several":
         return "Several tasks on one encoder"
+    if facts.task in ("mask", "pretrain"):
+        return "Pretraining"
     if facts.task == "tag":
         return "Tagging words"
     if facts.task == "span":

@@ -1,0 +1,69 @@
+"""A run by minutes that turns out slower than its first passes were gets a shorter plan, so that it ends in time.
+
+In: the steps as they go by. Out: an interrupt, and a smaller number of steps for plan.json; the run goes on from the
+checkpoint that the interrupt leaves, and from then on everything is a function of the step again.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bertsmith.training import timing
+from bertsmith.training.loop import Speed, Watcher
+from bertsmith.training.pretraining_settings import Pretraining
+from bertsmith.training.timing import Pace, read_plan, write_plan
+
+CHECKS = (0.25, 0.5, 0.75, 0.9)  # shares of the steps after which the clock is looked at
+RESERVE = 0.01  # of the minutes: what comes behind the last step takes some
+
+
+class Deadline(Watcher):
+    """May only shorten. `begun` is when the run began, on the clock of timing.py."""
+
+    def __init__(self, path: Path, training: Pretraining, size: int, begun: float) -> None:
+        self.path, self.training, self.size, self.begun = path, training, size, begun
+        plan = read_plan(path)
+        self.pace = Pace(tuple(plan["seconds_a_pass"]), plan["apart"])
+        self.seconds = 60 * plan["minutes"] * (1 - RESERVE)
+        self.shorter: int | None = None  # steps
+        self.entered: int | None = None  # the step at which this process began
+
+    def started(self, step: int, steps: int) -> None:
+        self.first, self.steps, self.clock, self.shorter = step, steps, timing.now(), None
+        self.entered = step if self.entered is None else self.entered
+        self.checks = {round(share * steps) for share in CHECKS}
+
+    def stepped(self, step: int, record: Mapping[str, Any] | None, speed: Speed) -> None:
+        if step not in self.checks or step >= self.steps:
+            return
+        now = timing.now()
+        slower = (now - self.clock) / max(self._predict(self.first, step, self.steps), 1e-9)
+        # What was done before this process began took the time that the plan gave it.
+        left = self.seconds - (now - self.begun) - self._predict(0, self.entered or 0, self.steps)
+        if slower * self._predict(step, self.steps, self.steps) > left:
+            fitting = self._find_steps(step, left / max(slower, 1e-9))
+            if fitting < self.steps:
+                self.shorter = fitting
+                raise KeyboardInterrupt  # the loop saves what is there and stops
+
+    def shorten(self) -> str:
+        """Write the shorter plan down; a sentence says so."""
+        assert self.shorter is not None
+        plan = read_plan(self.path)
+        write_plan(self.path, {**plan, "steps": self.shorter, "at_first": plan.get("at_first", plan["steps"])})
+        told = f"steps are slower than the first ones were: {self.shorter:,} of them, not {self.steps:,}"
+        return f"{told}, so that the run ends in time."
+
+    def _predict(self, first: int, behind: int, steps: int) -> float:
+        return self.pace.predict(self.training, self.size, first, behind, steps)
+
+    def _find_steps(self, step: int, seconds: float) -> int:
+        """The most steps whose rest, after this one, takes no longer."""
+        low, high = step + 1, self.steps
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self._predict(step, middle, middle) <= seconds:
+                low = middle
+            else:
+                high = middle - 1
+        return low

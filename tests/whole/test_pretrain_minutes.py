@@ -1,0 +1,113 @@
+"""Pretraining for some minutes: how many steps those are, a plan that is kept, and one that must be shortened."""
+
+import json
+
+import pytest
+import safetensors.torch
+import torch
+from pretraining_made import SHORT, SMALL, STEPS, Stop, assert_same, make_corpus, pretrain
+
+from bertsmith.training import timing
+from bertsmith.training.loop import Watcher
+from bertsmith.training.pretraining_settings import Pretraining
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return make_corpus(tmp_path_factory.mktemp("minutes"))
+
+
+def test_a_run_by_minutes_keeps_its_plan(corpus, tmp_path, monkeypatch):
+    """The clock is looked at once: what it said stands in plan.json, and from then on only the step counts."""
+    pretrain(corpus, tmp_path / "by-steps", "smith", **SHORT)
+    by_minutes = {name: value for name, value in SHORT.items() if name != "max_steps"}
+    seconds = 60 * 2.0 * timing.MARGIN / (STEPS + 0.5)
+    monkeypatch.setattr(timing.Pace, "mean_step", lambda *_: seconds)
+    monkeypatch.setattr(timing, "find_pace", lambda *_: (timing.Pace((1.0,), 0.0), 256))
+    with pytest.raises(RuntimeError):
+        pretrain(corpus, tmp_path / "out", "smith", minutes=2.0, **by_minutes, watchers=[Stop(6, RuntimeError)])
+    assert json.loads((tmp_path / "out" / "plan.json").read_text())["steps"] == STEPS
+
+    def never(*_):
+        raise AssertionError("the clock was asked again")
+
+    monkeypatch.setattr(timing, "find_pace", never)
+    pretrain(corpus, tmp_path / "out", "smith", minutes=2.0, **by_minutes)
+    assert_same(tmp_path / "out", tmp_path / "by-steps")
+    with pytest.raises(AssertionError, match="asked again"):
+        pretrain(corpus, tmp_path / "out", "smith", minutes=2.0, **by_minutes, overwrite=True)
+    assert not (tmp_path / "out" / "plan.json").exists()
+
+
+def test_minutes_are_turned_into_steps(corpus, tmp_path):
+    said = []
+    run = pretrain(corpus, tmp_path / "out", "electra", minutes=0.02, say=said.append, ramp=0.5, first_tokens=256)
+    plan = json.loads((tmp_path / "out" / "plan.json").read_text())
+    assert run.outcome.steps == plan["steps"] >= 1 and plan["seconds_a_step"] > 0 and plan["minutes"] == 0.02
+    assert any("steps in 0.02 minutes" in sentence for sentence in said)
+
+
+def test_the_mean_step_of_a_run_counts_ramps_and_phases():
+    """A tenth of the run has rows that cost thrice as much; over half of it steps grow from two passes to four."""
+    chosen = Pretraining(tokens=1024, first_tokens=512, ramp=0.5, pass_tokens=256, lengths="32:0.9,64:0.1")
+    found = timing.Pace((1.0, 3.0), 0.5).mean_step(chosen, 256)
+    passes = [round(2 + 2 * min(1.0, step / 500)) for step in range(1000)]
+    wanted = sum(count * (1 if step < 900 else 3) + 0.5 for step, count in enumerate(passes)) / 1000
+    assert found == pytest.approx(wanted, rel=1e-3)
+
+
+class Clock(Watcher):
+    """A made clock on which a step takes as long as is said."""
+
+    def __init__(self, seconds):
+        self.seconds, self.time = seconds, 0.0
+
+    def __call__(self):
+        return self.time
+
+    def stepped(self, step, record, speed):
+        self.time += self.seconds
+
+
+def run_by_minutes(corpus, out, monkeypatch, seconds, *more, **settings):
+    """Steps are thought to take a second, and take `seconds`."""
+    clock = Clock(seconds)
+    monkeypatch.setattr(timing, "now", clock)
+    monkeypatch.setattr(timing, "find_pace", lambda *_: (timing.Pace((0.5,), 0.0), 256))
+    said = []
+    run = pretrain(corpus, out, "smith", minutes=1.0, keep_checkpoints=True, evaluate_every=10, say=said.append,
+                   watchers=[clock, *more], **settings)  # fmt: skip
+    return run, clock, said
+
+
+def test_a_slow_run_is_shortened_and_ends_in_time(corpus, tmp_path, monkeypatch):
+    run, clock, said = run_by_minutes(corpus, tmp_path / "out", monkeypatch, 2.0)
+    plan = json.loads((tmp_path / "out" / "plan.json").read_text())
+    assert plan["at_first"] == 58 and run.outcome.steps == plan["steps"] < 31
+    assert 50 < clock.time <= 60
+    assert f"steps are slower than the first ones were: {plan['steps']} of them, not 58" in "\n".join(said)
+    log = [json.loads(line) for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()]
+    assert log[-2]["step"] == plan["steps"] and log[-2]["rate"] < 0.2 * SMALL["rate"]  # fully decayed
+
+
+def test_a_shortened_run_goes_on_to_the_same_end(corpus, tmp_path, monkeypatch):
+    run_by_minutes(corpus, tmp_path / "whole", monkeypatch, 2.0)
+    with pytest.raises(RuntimeError):
+        run_by_minutes(corpus, tmp_path / "out", monkeypatch, 2.0, Stop(25, RuntimeError))
+    run_by_minutes(corpus, tmp_path / "out", monkeypatch, 1.0)
+    assert (tmp_path / "out" / "log.jsonl").read_bytes() == (tmp_path / "whole" / "log.jsonl").read_bytes()
+    ours, theirs = (safetensors.torch.load_file(tmp_path / name / "model.safetensors") for name in ("out", "whole"))
+    assert all(torch.equal(ours[key], theirs[key]) for key in theirs)
+
+
+def test_a_run_that_is_fast_enough_keeps_its_plan(corpus, tmp_path, monkeypatch):
+    run, clock, said = run_by_minutes(corpus, tmp_path / "out", monkeypatch, 0.9)
+    assert run.outcome.steps == 58 and clock.time < 60 and not any("slower" in sentence for sentence in said)
