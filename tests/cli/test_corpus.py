@@ -17,7 +17,7 @@ def place(tmp_path, monkeypatch):
     """The folders that the examples in the help name."""
     monkeypatch.chdir(tmp_path)
     make_tokenizer(tmp_path / "my-tokenizer")
-    make_tokenizer(tmp_path / "my-model")
+    make_tokenizer(tmp_path / "my-bert")
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt").write_text("\n\n".join(make_documents(200)))
     (tmp_path / "codes.jsonl").write_text("[1, 2, 3]\n[4, 5]\n")

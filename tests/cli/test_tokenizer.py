@@ -65,7 +65,7 @@ def test_languages(real, text, tmp_path):
 def test_help_has_an_example_for_each_kind(real):
     ran = real("tokenizer", "train", "--help")
     assert ran.status == 0
-    assert "bertsmith tokenizer train texts/ --kind bpe --size 32000 --out my-tokenizer" in ran.out
+    assert "bertsmith tokenizer train texts --kind bpe --size 2000 --out my-bytes" in ran.out
     assert "train" in real("tokenizer", "--help").out
 
 

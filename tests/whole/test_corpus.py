@@ -141,6 +141,7 @@ def test_ray_writes_the_same_bytes(texts, wanted, tmp_path, monkeypatch):
     ray = pytest.importorskip("ray")
     monkeypatch.setattr(building, "cut_parts", small_parts)
     tests = os.path.dirname(os.path.dirname(__file__))
+    before = signal.getsignal(signal.SIGTERM)
     ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": {"PYTHONPATH": tests}})
     try:
         build(texts, tmp_path / "ray", engine="ray")
@@ -150,3 +151,4 @@ def test_ray_writes_the_same_bytes(texts, wanted, tmp_path, monkeypatch):
             bertsmith.build_corpus(tmp_path / "bad.txt", texts / "tokenizer", tmp_path / "bad", engine="ray")
     finally:
         ray.shutdown()
+        signal.signal(signal.SIGTERM, before)  # Ray leaves its own, which would end the process of all tests
