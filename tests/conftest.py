@@ -1,6 +1,7 @@
 """What every test stands on: no network, no setting of the person who runs it, one thread a worker, settled chance."""
 
 import os
+import signal
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,6 +14,10 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ.pop("BERTSMITH_MODEL", None)
 if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the cores
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and they send it to themselves.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")
