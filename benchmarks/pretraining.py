@@ -5,7 +5,8 @@
 
 Peers are `transformers`' BertForMaskedLM under torch.compile, in autocast and with bf16 weights, each in a process of
 its own; dropout is 0 and AdamW fused on all sides. `ours` predicts at the masked places, as it always does; `ours-all`
-at every token, as the peers do, so that the difference is what the places alone give. `mfu` is of 790 TFLOP/s.
+at every token, as the peers do, so that the difference is what the places alone give. `own-12x512` and `own-8x640` are
+the shapes of our own recipe, with its masking on the device and its optimizer. `mfu` is of 790 TFLOP/s.
 """
 
 import argparse
@@ -21,19 +22,24 @@ from typing import Any
 import numpy as np
 import torch
 from finetune import find_commit
-from torch.nn import functional as F
 
 from bertsmith.models.fresh import make_fresh
+from bertsmith.objectives.costs import token_costs
+from bertsmith.objectives.masked_tokens import MaskedTokens
+from bertsmith.objectives.objective import Vocabulary
 from bertsmith.training.compiled import TwinPasses
 from bertsmith.training.devices import Ranks
 from bertsmith.training.optimizer import make_optimizer
-from bertsmith.training.passes import Passes
+from bertsmith.training.recipes import RECIPES
 from bertsmith.training.settings import Training
 from bertsmith.training.study import Given, Work
 
 CONTESTANTS = ("ours", "ours-all", "peer-autocast", "peer-bf16")
+OWN = {"own-12x512": {"depth": 12, "width": 512, "heads": 8, "inner": 1408},
+       "own-8x640": {"depth": 8, "width": 640, "heads": 10, "inner": 1728}}  # fmt: skip
 PEAK = 790e12
 SHARE = 0.15
+OWN_SHARE, OWN_WORDS = 0.2, 16384
 BASE = {"vocabulary": 30522, "width": 768, "depth": 12, "heads": 12, "inner": 3072}
 TINY = {"vocabulary": 512, "width": 64, "depth": 2, "heads": 2, "inner": 128}
 
@@ -63,23 +69,49 @@ class Dense:
     def losses(self, network: Any, batch: Any, given: Any, work: Work) -> dict[str, torch.Tensor]:
         hidden, gold = network(batch), given["gold"]
         if self.everywhere:
+            at = torch.arange(len(batch.ids), device=gold.device)
             wanted = torch.full_like(batch.ids, -100).scatter(0, given["at"], gold)
-            scores = network.score(hidden, batch, "mask")
-            return {"loss": F.cross_entropy(scores.float(), wanted, ignore_index=-100, reduction="sum")}
-        scores = network.score(hidden, batch, "mask", given["at"])
-        return {"loss": F.cross_entropy(scores.float(), gold, reduction="sum")}
+            return {"loss": token_costs(network, hidden, batch, at, wanted)[0]}
+        return {"loss": token_costs(network, hidden, batch, given["at"], gold)[0]}
+
+
+class Masked(Dense):
+    """The same rows, whose words an objective hides on the device."""
+
+    def __init__(self, sizes: dict[str, int], length: int, rows: int) -> None:
+        super().__init__(sizes, length, rows, False)
+        self.objective = MaskedTokens(Vocabulary(sizes["vocabulary"], 4, (0, 1, 2, 3, 4)), OWN_SHARE)
+
+    def works(self, step: int, rank: int, ranks: int, budget: int) -> list[Work]:
+        ids = self.ids[step % 4]
+        counts = self.objective.expect(len(ids), self.rows, 0.0)
+        return [Work(ids, np.zeros_like(ids), (self.length,) * self.rows, {}, {"loss": counts["masked"]})]
+
+    def losses(self, network: Any, batch: Any, given: Any, work: Work) -> dict[str, torch.Tensor]:
+        asked = self.objective.ask(batch, given, len(batch.ids), 0.0)
+        found = self.objective.losses(network, network(asked.batch), asked.batch, asked.given)
+        return {"loss": found["masked"][0]}
+
+
+def make_own(options: argparse.Namespace, sizes: dict[str, int]) -> Callable[[int], float]:
+    recipe = RECIPES["smith"]
+    given = {**recipe.sizes, **sizes, **dict.fromkeys(("dropout", "attention_dropout", "head_dropout"), 0.0)}
+    network = make_fresh(recipe.preset, ("mask",), given, {"pad": 0}).network
+    return make_step(options, network, Masked(sizes, options.length, options.rows), recipe.training)
 
 
 def make_ours(options: argparse.Namespace, sizes: dict[str, int]) -> Callable[[int], float]:
-    device = torch.device(options.device)
     drops = dict.fromkeys(("dropout", "attention_dropout", "head_dropout"), 0.0)
-    network = make_fresh("bert-base", ("mask",), {**sizes, **drops}, {"pad": 0}).network.to(device).train()
-    settings, ranks = Training(rate=1e-4, dropout=0.0), Ranks(0, 1, device)
-    study: Any = Dense(sizes, options.length, options.rows, options.contestant == "ours-all")
-    if options.device == "cuda":
-        passes: Passes = TwinPasses(network, study, settings, device, "bf16", ranks)
-    else:
-        passes = TwinPasses(network, study, settings, device, "bf16", ranks, compiles=False)
+    network = make_fresh("bert-base", ("mask",), {**sizes, **drops}, {"pad": 0}).network
+    study = Dense(sizes, options.length, options.rows, options.contestant == "ours-all")
+    return make_step(options, network, study, Training(rate=1e-4, dropout=0.0))
+
+
+def make_step(options: argparse.Namespace, network: Any, study: Any, settings: Training) -> Callable[[int], float]:
+    device = torch.device(options.device)
+    network.to(device).train()
+    is_real = options.device == "cuda"
+    passes = TwinPasses(network, study, settings, device, "bf16", Ranks(0, 1, device), compiles=is_real)
     optimizer = make_optimizer(network, settings)
 
     def step(number: int) -> float:
@@ -104,14 +136,18 @@ def make_peer(options: argparse.Namespace, sizes: dict[str, int]) -> Callable[[i
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     run: Any = torch.compile(model) if device == "cuda" else model
     study = Dense(sizes, options.length, options.rows, True)
-
-    def step(number: int) -> float:
+    batches = []  # on the device beforehand: the peer waits for nothing
+    for number in range(4):
         work = study.works(number, 0, 1, 0)[0]
         arrays = (work.ids, work.given["at"].values, work.given["gold"].values)
         ids, at, gold = (torch.from_numpy(array).to(device) for array in arrays)
-        labels = torch.full_like(ids, -100).scatter(0, at, gold).view(options.rows, -1)
+        labels = torch.full_like(ids, -100).scatter(0, at, gold)
+        batches.append((ids.view(options.rows, -1), labels.view(options.rows, -1)))
+
+    def step(number: int) -> float:
+        ids, labels = batches[number % 4]
         with torch.autocast(device, torch.bfloat16, enabled=options.contestant == "peer-autocast"):
-            loss = run(input_ids=ids.view(options.rows, -1), labels=labels).loss
+            loss = run(input_ids=ids, labels=labels).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -121,19 +157,23 @@ def make_peer(options: argparse.Namespace, sizes: dict[str, int]) -> Callable[[i
     return step
 
 
-def count_flops(sizes: dict[str, int], length: int, rows: int) -> float:
+def count_flops(sizes: dict[str, int], length: int, rows: int, is_own: bool) -> float:
     """Of a step that predicts at the masked places: six for each weight and token, and attention's products."""
     width, tokens = sizes["width"], length * rows
-    block = 4 * width * width + 2 * width * sizes["inner"]
-    head = (sizes["vocabulary"] * width + width * width) * SHARE
+    block = 4 * width * width + (3 if is_own else 2) * width * sizes["inner"]
+    head = (sizes["vocabulary"] * width + width * width) * (OWN_SHARE if is_own else SHARE)
     return 6.0 * tokens * (sizes["depth"] * block + head) + 12.0 * sizes["depth"] * width * length * tokens
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     sizes = BASE if options.device == "cuda" else TINY
+    is_own = options.contestant in OWN
+    if is_own and options.device == "cuda":
+        sizes = {**OWN[options.contestant], "vocabulary": OWN_WORDS}
     torch.set_float32_matmul_precision("high")
     begun = time.perf_counter()
-    step = (make_ours if options.contestant.startswith("ours") else make_peer)(options, sizes)
+    makers = {"own": make_own, "ours": make_ours, "peer": make_peer}
+    step = makers[options.contestant.split("-")[0]](options, sizes)
     losses = [step(0)]
     first = time.perf_counter() - begun
     for number in range(1, options.warm):
@@ -146,12 +186,43 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     seconds = (time.perf_counter() - start) / options.steps
     memory = torch.cuda.max_memory_allocated() / 2**20 if options.device == "cuda" else 0
     tokens = options.length * options.rows
-    rate = count_flops(sizes, options.length, options.rows) / seconds
+    rate = count_flops(sizes, options.length, options.rows, is_own) / seconds
+    if options.profile:
+        show_profile(step)
     return {
         "contestant": options.contestant, "length": options.length, "rows": options.rows,
         "tokens_per_second": round(tokens / seconds), "mfu": round(rate / PEAK, 4), "first_step_s": round(first, 1),
         "memory_mib": round(memory), "losses": [loss for loss in losses if loss],
     }  # fmt: skip
+
+
+def show_profile(step: Callable[[int], float]) -> None:
+    """Which kernels take the time."""
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as seen:
+        for number in range(1, 4):
+            step(number)
+        torch.cuda.synchronize()
+    taken: dict[str, list[float]] = {}
+    spans = []
+    for event in seen.events():
+        if event.device_type == torch.autograd.DeviceType.CUDA:
+            taken.setdefault(event.name, []).append(event.time_range.elapsed_us())
+            spans.append((event.time_range.start, event.time_range.end, event.name))
+    spans.sort()
+    idle, end = [], spans[0][1]
+    for start, stop, name in spans:
+        if start > end:
+            idle.append((start - end, name))
+        end = max(end, stop)
+    whole = spans[-1][1] - spans[0][0]
+    print(f"{whole / 3e3:.2f} ms a step, idle {sum(gap for gap, _ in idle) / 3e3:.2f} ms", file=sys.stderr)
+    for gap, name in sorted(idle, reverse=True)[:12]:
+        print(f"  idle {gap / 1e3:.3f} ms before {name[:90]}", file=sys.stderr)
+    for name, times in sorted(taken.items(), key=lambda one: -sum(one[1]))[:48]:
+        told = f"{sum(times) / 3e3:8.3f} ms a step {len(times) / 3:7.1f} x {sum(times) / len(times):8.1f} us"
+        print(f"{told}  {name[:110]}", file=sys.stderr)
 
 
 def _wait(options: argparse.Namespace) -> None:
@@ -162,12 +233,13 @@ def _wait(options: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--contestants", type=lambda text: text.split(","), default=list(CONTESTANTS))
+    parser.add_argument("--contestants", type=lambda text: text.split(","), default=[*CONTESTANTS, *OWN])
     parser.add_argument("--shapes", default="", help="LENGTHxROWS, with commas between; else 128x512,512x128 on CUDA")
     parser.add_argument("--steps", type=int, default=0, help="that are timed; else 30 on CUDA")
     parser.add_argument("--warm", type=int, default=0)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--commit")
+    parser.add_argument("--profile", action="store_true", help="show where the time goes, too")
     parser.add_argument("--contestant", help=argparse.SUPPRESS)
     options = parser.parse_args()
     is_real = options.device == "cuda"
@@ -177,23 +249,32 @@ def main() -> None:
         options.length, options.rows = map(int, shapes.split("x"))
         print(json.dumps(measure(options)))
         return
-    rows = []
-    for shape in shapes.split(","):
-        for contestant in options.contestants:
-            line = [sys.executable, __file__, "--device", options.device, "--shapes", shape, "--contestant", contestant,
-                    "--steps", str(options.steps), "--warm", str(options.warm)]  # fmt: skip
-            done = subprocess.run(line, capture_output=True, text=True)
-            said = done.stdout.strip().splitlines()
-            is_fine = not done.returncode and said
-            row = json.loads(said[-1]) if is_fine else {"contestant": contestant, "error": done.stderr[-1500:]}
-            rows.append(row)
-            print(json.dumps(row), flush=True)
-    if options.out:
-        about = {"about": f"{torch.cuda.get_device_name() if is_real else 'CPU'}, torch {torch.__version__}",
-                 "date": str(date.today()), "commit": options.commit or find_commit(),
-                 "command": f"python benchmarks/pretraining.py --device {options.device}"}  # fmt: skip
-        options.out.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+    own_shape = "128x1024" if is_real else "16x4"
+    turns = [(name, shape) for shape in shapes.split(",") for name in options.contestants if name not in OWN]
+    rows: list[dict[str, Any]] = []
+    for contestant, shape in [*turns, *((name, own_shape) for name in options.contestants if name in OWN)]:
+        rows.append(run(options, contestant, shape))
+        print(json.dumps(rows[-1]), flush=True)
+        if options.out:  # what is done stays done if the time runs out
+            about = {"about": f"{torch.cuda.get_device_name() if is_real else 'CPU'}, torch {torch.__version__}",
+                     "date": str(date.today()), "commit": options.commit or find_commit(),
+                     "command": f"python benchmarks/pretraining.py --device {options.device}"}  # fmt: skip
+            options.out.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n", encoding="utf-8")
     sys.exit(any("error" in row for row in rows))
+
+
+def run(options: argparse.Namespace, contestant: str, shape: str) -> dict[str, Any]:
+    """One contestant in a process of its own."""
+    line = [sys.executable, __file__, "--device", options.device, "--shapes", shape, "--contestant", contestant,
+            "--steps", str(options.steps), "--warm", str(options.warm)]  # fmt: skip
+    done = subprocess.run(line + ["--profile"] * options.profile, capture_output=True, text=True)
+    if options.profile:
+        print(done.stderr, flush=True)
+    said = done.stdout.strip().splitlines()
+    if done.returncode or not said:
+        return {"contestant": contestant, "error": done.stderr[-1500:]}
+    found: dict[str, Any] = json.loads(said[-1])
+    return found
 
 
 if __name__ == "__main__":

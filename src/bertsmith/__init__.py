@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bertsmith.corpora import build_corpus, corpus_info
     from bertsmith.errors import BertsmithError
     from bertsmith.evaluating import evaluate
+    from bertsmith.extending import extend_tokenizer
     from bertsmith.finetuning import finetune
     from bertsmith.loading import load
     from bertsmith.model import Model
@@ -26,13 +27,13 @@ if TYPE_CHECKING:
     from bertsmith.sweeping import sweep
     from bertsmith.together import finetune_together
     from bertsmith.tokenizing import train_tokenizer
-    from bertsmith.unlabelled import evaluate_blimp, evaluate_masked, pseudo_likelihood
+    from bertsmith.unlabelled import evaluate_blimp, evaluate_masked, evaluate_perplexity, pseudo_likelihood
 
 __version__ = "0.1.0"
 __all__ = [
     "BertsmithError", "Model", "benchmark", "build_corpus", "check", "corpus_info", "evaluate",
-    "evaluate_blimp", "evaluate_masked", "finetune", "finetune_together", "index", "load", "models_table",
-    "pretrain", "pseudo_likelihood", "sweep", "train_tokenizer",
+    "evaluate_blimp", "evaluate_masked", "evaluate_perplexity", "extend_tokenizer", "finetune",
+    "finetune_together", "index", "load", "models_table", "pretrain", "pseudo_likelihood", "sweep", "train_tokenizer",
 ]  # fmt: skip
 
 _HOMES = {
@@ -45,6 +46,8 @@ _HOMES = {
     "evaluate": "bertsmith.evaluating",
     "evaluate_blimp": "bertsmith.unlabelled",
     "evaluate_masked": "bertsmith.unlabelled",
+    "evaluate_perplexity": "bertsmith.unlabelled",
+    "extend_tokenizer": "bertsmith.extending",
     "finetune": "bertsmith.finetuning",
     "finetune_together": "bertsmith.together",
     "index": "bertsmith.searching",

@@ -7,40 +7,42 @@ other libraries open, its log, a report; killed and started again it goes on as 
 import hashlib
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-import bertsmith
-from bertsmith.errors import BertsmithError, Stopped
-from bertsmith.evaluation.report import RunFacts, read_metrics, write_report
+from bertsmith.errors import BertsmithError
+from bertsmith.evaluation.pseudo_perplexity import SAMPLE
+from bertsmith.evaluation.report import read_metrics
 from bertsmith.finetuning import abandon
 from bertsmith.loading import find_device, load
 from bertsmith.models.adapters import find_encoder
-from bertsmith.models.checkpoint import load_checkpoint, save_checkpoint
+from bertsmith.models.checkpoint import load_checkpoint
 from bertsmith.models.families import find_family
-from bertsmith.models.files import read_settings, take_folder, written_aside
-from bertsmith.models.hub import locate, name_of
+from bertsmith.models.files import read_settings, take_folder
+from bertsmith.models.hub import locate
 from bertsmith.objectives.making import GENERATOR, copy_weights
+from bertsmith.pretraining_results import HELD_OUT, describe_run, find_surprise, write_folder, write_results
 from bertsmith.tasks.texts import take_count
 from bertsmith.training import timing
 from bertsmith.training.deadline import Deadline
 from bertsmith.training.devices import Ranks, cast, choose_precision, joined, shard, whole_weights
 from bertsmith.training.folder import RunFolder
-from bertsmith.training.loop import Loop, Outcome, Watcher
+from bertsmith.training.loop import Loop, Outcome, OutOfTime, Watcher
 from bertsmith.training.preparing import Say
 from bertsmith.training.pretraining import HeldOut, PretrainingStudy
 from bertsmith.training.pretraining_settings import IDLE, Pretraining
-from bertsmith.training.pretraining_start import Start, prepare, tell_plan
+from bertsmith.training.pretraining_start import Start, count_flops, prepare, tell_plan
 from bertsmith.training.recipes import RECIPES, Recipe, find_recipe
-from bertsmith.training.timing import PLAN, plan_steps
+from bertsmith.training.snapshot import Snapshot
+from bertsmith.training.timing import PLAN, Scoring, plan_steps, read_plan, read_scoring
+from bertsmith.training.utilization import Utilization, find_utilization
+from bertsmith.training.watching import ProgressBar
 
-HELD_OUT = "held-out"
 EVALUATIONS = 10  # in a run, unless it is said after how many steps
 
 
@@ -101,9 +103,12 @@ def pretrain(
             say(f"{out} holds this very run, finished; nothing to do (--overwrite starts anew).")
             return read_run(folder.path)
         try:
+            speedometer = open_speedometer(start, ranks, watchers)
             outcome = carry_out(start, folder, ranks, minutes, watchers, say)
+            surprise = find_surprise(start, folder, ranks)
             with whole_weights(start.checkpoint.network):
-                metrics = write_results(start, folder, asked, outcome, say) if ranks.is_first else {}
+                facts = describe_run(start, folder, asked, outcome, surprise, speedometer) if ranks.is_first else None
+                metrics = write_results(start, folder, facts, say) if facts is not None else {}
             if ranks.is_first:
                 folder.finish(asked, keep_checkpoints)
         except BertsmithError:
@@ -167,35 +172,62 @@ def carry_out(
     network = start.checkpoint.network.to(ranks.device)
     start.made.to(ranks.device)
     network.recompute = training.recompute
-    steps = plan_steps(folder.path, training, minutes, partial(make_study, start), network, ranks, say)
+    frozen = Frozen(start)
+    held_out = open_held_out(start, training, ranks, say)
+    most = count_read(start, held_out)
+    steps = plan_steps(folder.path, training, minutes, partial(make_study, start), network, ranks, say, most)
+    scoring = read_scoring(folder.path, most)
+    if held_out is not None and scoring.passes:
+        held_out.most = scoring.passes
     if training.spread == "fsdp" and ranks.count > 1:
         shard(network, ranks.device)
-    held_out = open_held_out(start, training, ranks, say)
-    if minutes is None or ranks.count > 1:  # several processes cannot stop at a step that one of them chooses
-        return make_loop(start, folder, ranks, steps, held_out, watchers).run()
-    deadline = Deadline(folder.path / PLAN, training, start.size, begun)
-    loop = make_loop(start, folder, ranks, steps, held_out, [*watchers, deadline])
+    deadline = None if minutes is None else Deadline(folder.path / PLAN, training, start.size, begun)
+    make = partial(make_loop, start, folder, ranks, held_out, watchers, frozen, deadline)
+    loop = make(steps)
     while True:
         try:
             return loop.run()
-        except Stopped:
-            if deadline.shorter is None:
-                raise
-            for watcher in watchers:
-                watcher.finished(Outcome(loop.progress, loop.steps, loop.speed))
-            say(deadline.shorten())
+        except OutOfTime:
+            assert deadline is not None
+            if ranks.is_first:
+                for watcher in watchers:
+                    watcher.finished(Outcome(loop.progress, loop.steps, loop.speed))
+                say(deadline.shorten())
+            ranks.wait()  # until the shorter plan can be read
             speed = loop.speed
-            loop = make_loop(start, folder, ranks, deadline.shorter, held_out, [*watchers, deadline])
+            loop = make(read_plan(folder.path / PLAN)["steps"])
             loop.speed = speed
 
 
 def make_loop(
-    start: Start, folder: RunFolder, ranks: Ranks, steps: int, held_out: HeldOut | None, watchers: Sequence[Watcher]
-) -> Loop:
+    start: Start, folder: RunFolder, ranks: Ranks, held_out: HeldOut | None, watchers: Sequence[Watcher],
+    frozen: "Frozen", deadline: Deadline | None, steps: int,
+) -> Loop:  # fmt: skip
+    """Its best state is not kept: the last one, at the end of the schedule, is the result."""
     often = start.recipe.training.evaluate_every or (-(-steps // EVALUATIONS) if held_out else steps)
     training = replace(start.recipe.training, max_steps=steps, evaluate_every=often)
-    study, write = make_study(start, training, steps), partial(write_folder, start)
-    return Loop(start.checkpoint.network, study, training, folder, ranks, write, held_out, watchers)
+    looking_on = [*watchers, deadline] if deadline is not None else watchers
+    return Loop(
+        start.checkpoint.network, make_study(start, training, steps), training, folder, ranks,
+        partial(write_folder, start), held_out, looking_on, freeze=frozen.take, keeps_best=False,
+        is_late=None if deadline is None else deadline.is_late,
+    )  # fmt: skip
+
+
+class Frozen:
+    """What a run has learned, as it stood when it was taken: it is written while the run goes on."""
+
+    def __init__(self, start: Start) -> None:
+        """Before the network is compiled or cut up."""
+        generator = start.made.generator
+        self.snapshot = Snapshot([start.checkpoint, *([] if generator is None else [generator])])
+        checkpoint, *others = self.snapshot.checkpoints
+        made = replace(start.made, generator=others[0] if others else None)
+        self.start = replace(start, checkpoint=checkpoint, made=made)
+
+    def take(self) -> Callable[[Path], None]:
+        self.snapshot.take()
+        return partial(write_folder, self.start)
 
 
 def make_study(start: Start, training: Pretraining, steps: int) -> PretrainingStudy:
@@ -217,46 +249,21 @@ def open_held_out(start: Start, training: Pretraining, ranks: Ranks, say: Say) -
     return HeldOut(study, start.checkpoint.network, ranks.device, precision)
 
 
-def write_folder(start: Start, folder: Path) -> None:
-    """A model folder that others open; of codes that no tokenizer made, without a tokenizer."""
-    save_checkpoint(start.checkpoint, folder)
-    start.made.save(folder)
-    tokenizer = start.corpus.tokenizer()
-    for each in (folder, folder / GENERATOR):
-        if tokenizer is not None and each.exists():
-            tokenizer.save(each)
+def open_speedometer(start: Start, ranks: Ranks, watchers: Sequence[Watcher]) -> Utilization:
+    """What tells how much of the device is used; bars that look on show it."""
+    precision = choose_precision(start.recipe.training.precision, ranks.device)
+    found = find_utilization(count_flops(start), ranks.device, precision, ranks.count)
+    for watcher in watchers:
+        if isinstance(watcher, ProgressBar):
+            watcher.utilization = found
+    return found
 
 
-def write_results(
-    start: Start, folder: RunFolder, asked: dict[str, Any], outcome: Outcome, say: Say
-) -> dict[str, float]:
-    """The last state, as it stands at the end of the schedule, with what its last evaluation found."""
-    log, speed = folder.read_log(), outcome.speed
-    found = [record["metrics"] for record in log if record.get("split") == "dev"]
-    metrics: dict[str, float] = found[-1] if found else {}
-    rate = speed.tokens / max(speed.seconds, 1e-9)
-    # Where a model lay on somebody's disk is nobody's business.
-    shown = {name: value for name, value in asked.items() if name not in ("model", "teacher")}
-    device = str(start.checkpoint.network.embed.tokens.weight.device)
-    facts = RunFacts(
-        task="mask" if "mask" in start.checkpoint.heads else "pretrain",
-        title=f"Pretraining: {start.recipe.name}",
-        base="" if asked["model"] is None else name_of(locate(asked["model"])),
-        date=datetime.now(UTC).date().isoformat(),
-        version=bertsmith.__version__,
-        metrics={HELD_OUT: {name: {"value": one} for name, one in metrics.items()}},
-        curves=log,
-        settings={**shown, "steps": outcome.steps},
-        speed={"tokens_per_second": rate, "seconds": speed.seconds, "device": device},
-    )
-    with written_aside(folder.path) as aside:
-        write_folder(start, aside)
-        write_report(aside, facts)
-    told = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
-    if told:
-        say(f"held out: {told}")
-    say(f"wrote the encoder and its curve to {folder.path}")
-    return metrics
+def count_read(start: Start, held_out: HeldOut | None) -> Scoring:
+    """What a run reads besides what it learns from: to be scored, now and then and at its end."""
+    if held_out is None:
+        return Scoring()
+    return Scoring(EVALUATIONS, held_out.count, SAMPLE, start.recipe.training.phases()[-1].length)
 
 
 def read_run(folder: Path) -> PretrainingRun:

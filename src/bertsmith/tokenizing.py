@@ -95,7 +95,7 @@ def train_tokenizer(
     tokens = _check_numbers(recipe, size, min_count, alphabet, special)
     check_folder(Path(out), overwrite)
     languages = given if balance is not None else [given]
-    counted = _count(languages, Path(out), recipe, threads or _count_cores(), field, tell)
+    counted = count_sources(languages, Path(out), recipe, threads or count_cores(), field, tell)
     factors = find_factors([each.characters for each in counted], 1.0 if balance is None else balance)
     words = counted[0].words if len(counted) == 1 else balance_counts([each.words for each in counted], factors)
     vocabulary = _train(make_table(words), recipe, size, tokens, min_count, alphabet, tell)
@@ -127,7 +127,7 @@ def _check_numbers(
     return tokens
 
 
-def _count(
+def count_sources(
     languages: Sequence[str | Path | Sequence[str | Path]], out: Path, recipe: Recipe, threads: int, field: str,
     tell: Tell | None,
 ) -> list[Counted]:  # fmt: skip
@@ -137,7 +137,7 @@ def _count(
         # A vocab.txt in there is what an earlier run wrote, not text.
         files = [source for source in list_sources(language) if out.resolve() not in source.path.resolve().parents]
         parts = cut_parts(files, size=PART)
-        counted.append(count_parts(parts, recipe, threads, field, _about(name, tell)))
+        counted.append(count_parts(parts, recipe, threads, field, about(name, tell)))
         if not counted[-1].words:
             named = language if isinstance(language, str | Path) else ", ".join(map(str, language))
             long = counted[-1].skipped
@@ -151,13 +151,13 @@ def _train(
     tell: Tell | None,
 ) -> Vocabulary:  # fmt: skip
     if recipe.kind == "bpe":
-        return train_bytepairs(table, size, tokens, min_count, _about("merging pairs", tell))
+        return train_bytepairs(table, size, tokens, min_count, about("merging pairs", tell))
     if recipe.kind == "wordpiece":
-        return train_wordpieces(table, size, tokens, min_count, alphabet, _about("merging pairs", tell))
-    return train_unigram(table, size, tokens, min_count, alphabet, _about("dropping pieces", tell))
+        return train_wordpieces(table, size, tokens, min_count, alphabet, about("merging pairs", tell))
+    return train_unigram(table, size, tokens, min_count, alphabet, about("dropping pieces", tell))
 
 
-def _about(name: str, tell: Tell | None) -> Callable[[int, int], None] | None:
+def about(name: str, tell: Tell | None) -> Callable[[int, int], None] | None:
     return None if tell is None else lambda done, all: tell(name, done, all)
 
 
@@ -166,5 +166,5 @@ def _count_tokens(counted: Counted, vocabulary: Vocabulary, recipe: Recipe) -> i
     return sum(count * len(model.tokenize(word)) for word, count in counted.words.items())
 
 
-def _count_cores() -> int:
+def count_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""What a model knows without any labels: pseudo-log-likelihood, BLiMP, and masked words of plain text.
+"""What a model knows without any labels: pseudo-log-likelihood, BLiMP, masked words and perplexity of plain text.
 
 In: a model that fills masks (loaded, or its folder) and texts. Out: plain JSON, and in `out` the same as `results.json`
 and `results.md`. Nothing is trained, so there are no seeds but that of a sample.
@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bertsmith.data.shards import HEADER, Corpus
 from bertsmith.errors import BertsmithError
 from bertsmith.evaluation.blimp import find_sets, judge_set, read_set, summarize
 from bertsmith.evaluation.masked_accuracy import (
@@ -21,7 +22,14 @@ from bertsmith.evaluation.masked_accuracy import (
     tell_perplexity,
 )
 from bertsmith.evaluation.tables import Row, as_markdown
-from bertsmith.evaluation.unlabelled_tables import blimp_notes, blimp_rows, masked_notes, masked_rows
+from bertsmith.evaluation.unlabelled_tables import (
+    blimp_notes,
+    blimp_rows,
+    masked_notes,
+    masked_rows,
+    perplexity_notes,
+    perplexity_rows,
+)
 from bertsmith.loading import load
 from bertsmith.many import open_place
 from bertsmith.model import Model
@@ -99,14 +107,13 @@ def evaluate_masked(
 ) -> dict[str, Any]:
     """Words of held-out text guessed, by frequency, and the text's pseudo-perplexity a token and a word.
 
-    `file` is text with a blank line between documents, or anything that a corpus is built from. `samples` words, and as
+    `file` is text with a blank line between documents, or anything that a corpus is built from, or the folder of a
+    corpus, whose held-out part is read. `samples` words, and as
     many words and marks for the perplexity, are drawn by `seed`. Frequencies are those in `counts`, another text; else
     in the file itself. `length` is the most tokens that are read at once, else what the model takes.
     """
     place = prepare(out, overwrite)
-    take_count("samples", samples)
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise BertsmithError(f"seed is {seed!r}; it must be a whole number of at least 0.")
+    check_sample(samples, seed)
     documents = read_texts(file)
     own = count_words(documents)
     if not own:
@@ -129,6 +136,49 @@ def evaluate_masked(
     return result
 
 
+def evaluate_perplexity(
+    source: str | Path,
+    model: Model | str | Path | None = None,
+    *,
+    samples: int = 5000,
+    seed: int = 1,
+    length: int | None = None,
+    way: str = "plain",
+    out: str | Path | None = None,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """The pseudo-perplexity of a text (Salazar et al. 2020): exp of minus the mean pseudo-log-likelihood.
+
+    `perplexity` has it a `token` and a `word`, with intervals. `source` is a text, anything that a corpus is built
+    from, or the folder of a corpus, whose held-out part is read. `samples` words and marks are drawn by `seed`, or all.
+    `length` is the most tokens that are read at once, else what the model takes.
+    """
+    place = prepare(out, overwrite)
+    check_sample(samples, seed)
+    documents = read_texts(source)
+    units = count_units(documents)
+    if not units:
+        raise BertsmithError(f"{source} holds no word; give a text.")
+    home = need_masks(model)
+    check_length(length, home.limit, home.tokenizer, home.folder)
+    most, start = length or home.limit, time.monotonic()
+    sums = measure_tokens(home.predictor, Likelihood(home.tokenizer, most, way=way), documents, samples, seed)
+    result = {
+        "benchmark": "perplexity", "source": str(source), "model": str(home.folder), "way": way, "length": most,
+        "documents": len(documents), "seed": seed, "units": units, "unit_samples": len(sums),
+        "is_whole": len(sums) == units, "log_likelihood": float(sums[:, 0].sum()),
+        "perplexity": tell_perplexity(sums), "seconds": time.monotonic() - start,
+    }  # fmt: skip
+    keep(place, result, perplexity_rows(result), perplexity_notes(result))
+    return result
+
+
+def check_sample(samples: int, seed: int) -> None:
+    take_count("samples", samples)
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise BertsmithError(f"seed is {seed!r}; it must be a whole number of at least 0.")
+
+
 def need_masks(model: Model | str | Path | None) -> Model:
     """The model, or the one of its adapters, that has a head for masked tokens."""
     loaded = model if isinstance(model, Model) else load(model)
@@ -136,7 +186,21 @@ def need_masks(model: Model | str | Path | None) -> Model:
 
 
 def read_texts(file: str | Path) -> list[str]:
+    """The documents of a text, or of the part of a corpus that training never sees."""
+    if (Path(file).expanduser() / HEADER).is_file():
+        return read_held_out(Corpus.open(file, "held-out"))
     return [document.text for document in read_documents(list_sources(file)) if document.text.strip()]
+
+
+def read_held_out(corpus: Corpus) -> list[str]:
+    """As text, so that models of other tokenizers can be asked about it too."""
+    tokenizer = corpus.tokenizer()
+    if tokenizer is None:
+        raise BertsmithError(f"{corpus.folder} holds codes, which are no text; give a corpus of text.")
+    if not len(corpus.tokens):
+        raise BertsmithError(f"{corpus.folder} holds no text apart; build it anew (corpus build --held-out).")
+    texts = (tokenizer.decode(corpus.document(number).tolist()) for number in range(len(corpus)))
+    return [text for text in texts if text.strip()]
 
 
 def prepare(out: str | Path | None, overwrite: bool) -> Path | None:

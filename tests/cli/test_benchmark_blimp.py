@@ -1,4 +1,4 @@
-"""`bertsmith evaluate --benchmark blimp | masked`: an object in a pipe, a table on a terminal, options, refusals."""
+"""`bertsmith evaluate --benchmark blimp | masked | perplexity`: objects in a pipe, tables on a terminal, refusals."""
 
 import json
 
@@ -70,6 +70,18 @@ def test_masked_words(real, folder, words, tmp_path):
     assert "At most 8 tokens are read at once" in ran.err and (tmp_path / "out" / "results.md").exists()
 
 
+@pytest.mark.usefixtures("terminal")
+def test_perplexity(real, folder, words, tmp_path):
+    asked = ["evaluate", "--benchmark", "perplexity", folder / "text.txt", *words]
+    (found,) = real(*asked, "--json", "--samples", 5, "--seed", 2).records
+    assert found["unit_samples"] == 5 and not found["is_whole"] and found["perplexity"]["token"]["value"] > 1
+    ran = real(*asked, "--way", "within-word", "--out", tmp_path / "out")
+    assert ran.status == 0 and ran.out.startswith("perplexity: ") and "a token" in ran.out and "a word" in ran.out
+    assert "within-word pseudo-log-likelihood" in ran.err and (tmp_path / "out" / "results.json").exists()
+    assert "--counts has no use with --benchmark perplexity" in real(*asked, "--counts", folder / "text.txt").err
+    assert "needs a text or a corpus" in real("evaluate", "--benchmark", "perplexity", *words).err
+
+
 @pytest.mark.parametrize(
     ("given", "status", "message"),
     [
@@ -81,7 +93,7 @@ def test_masked_words(real, folder, words, tmp_path):
         (["masked", "text.txt", "--limit", "9"], 2, "--limit has no use with --benchmark masked"),
         (["masked", "text.txt", "--keep-models"], 2, "--keep-models has no use with --benchmark masked"),
         (["glue", "blimp", "--limit", "9"], 2, "--limit is for --benchmark blimp; leave it out"),
-        (["glue", "blimp", "--way", "plain"], 2, "--way is for --benchmark blimp or masked; leave it out"),
+        (["glue", "blimp", "--way", "plain"], 2, "--way is for --benchmark blimp, masked or perplexity; leave it out"),
         (["blimp", "gone"], 1, "gone is not a folder"),
         (["masked", "gone.txt"], 1, "gone.txt"),
         (["blimp", "blimp", "--sets", "structur"], 1, "did you mean structure"),

@@ -48,11 +48,13 @@ def test_a_newcomer_needs_few_flags(real, corpus, tmp_path):
     ran = real(*words)
     assert ran.status == 0, ran.err
     result = json.loads(ran.out)
-    assert result["folder"] == str(tmp_path / "m") and set(result["metrics"]) == {"masked_accuracy", "masked_loss"}
+    assert result["folder"] == str(tmp_path / "m")
+    assert set(result["metrics"]) == {"masked_accuracy", "masked_loss", "pseudo_perplexity"}
     said = ran.err.splitlines()
     assert said[0] == "The encoder begins with random weights."
     assert sum(line.startswith("step ") and "tokens/s" in line for line in said) == 4
-    assert re.search(r"^held out: masked_accuracy \d\.\d{4}, masked_loss \d\.\d{4}$", ran.err, re.MULTILINE)
+    held_out = r"^held out: masked_accuracy \d\.\d{4}, masked_loss \d\.\d{4}, pseudo_perplexity "
+    assert re.search(held_out, ran.err, re.MULTILINE)
     use = said[-1].removeprefix("to use it: bertsmith ")
     assert use == f"fill 'It was a [MASK].' --model {tmp_path / 'm'}"
     used = real("fill", "It was a [MASK].", "--model", tmp_path / "m")
@@ -99,12 +101,14 @@ def test_flags_win_over_a_file_of_settings(caught, tmp_path):
     path = tmp_path / "run.toml"
     path.write_text(
         'corpus = "there"\nout = "here"\nminutes = 3\nrecipe = "bert"\n[encoder]\ndepth = 3\nwidth = 48\n'
-        '[asking]\nmask-rate = "0.3:0.2"\nwhole-words = true\n[training]\ntokens = 4096\noptimizer = "muon"\n'
+        '[asking]\nasks = "causal:1,masked:3"\n'
+        'mask-rate = "0.3:0.2"\nwhole-words = true\n[training]\ntokens = 4096\noptimizer = "muon"\n'
     )
     given = caught("--settings", path, "--depth", "4", "--no-whole-words", "--out", "elsewhere", "--lengths", "64")
     assert given == {
         "corpus": "there", "out": "elsewhere", "minutes": 3, "recipe": "bert", "depth": 4, "width": 48,
         "mask_rate": "0.3:0.2", "whole_words": False, "tokens": 4096, "optimizer": "muon", "lengths": "64",
+        "asks": "causal:1,masked:3",
     }  # fmt: skip
 
 
@@ -122,6 +126,9 @@ def test_a_flag_that_was_not_given_says_nothing(caught):
         (("--corpus", "c", "--out", "m", "--rate", "-1"), "rate is -1.0; it must be more than 0"),
         (("--corpus", "c", "--out", "m", "--lengths", "long"), "lengths is 'long'"),
         (("--corpus", "c", "--out", "m", "--tokens", "100"), "less than a row of 512"),
+        (("--corpus", "c", "--out", "m", "--asks", "masked+ordr"), "'ordr' is no question (did you mean order?)"),
+        (("--corpus", "c", "--out", "m", "--asks", "masked+order:x"), "a weight stands behind a star"),
+        (("--corpus", "c", "--out", "m", "--distil-weights", "1"), "give three numbers as in"),
         (("--corpus", "c", "--out", "m", "--batch", "8"), "No such option"),
     ],
 )

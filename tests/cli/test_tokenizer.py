@@ -1,5 +1,6 @@
-"""`bertsmith tokenizer train`: what it writes, what it says, and what it refuses."""
+"""`bertsmith tokenizer train | extend`: what it writes, what it says, and what it refuses."""
 
+import json
 import os
 import pty
 import subprocess
@@ -80,3 +81,32 @@ def test_a_terminal_gets_one_line(text, tmp_path):
     os.close(leader)
     assert process.returncode == 0, said
     assert "320 pieces," in shown and "tokens a word over" in shown and shown.rstrip().endswith(" s")
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "unigram"])
+def test_an_extension_tells_what_it_saves(real, kind, text, tmp_path):
+    assert real("tokenizer", "train", text, "--kind", kind, "--size", 320, "--out", tmp_path / "old").status == 0
+    (tmp_path / "field.txt").write_text("cardiomyopathy and hepatocytes\n" * 20)
+    words = ("tokenizer", "extend", tmp_path / "old", tmp_path / "field.txt", "--add", 6, "--out", tmp_path / "new")
+    ran = real(*words)
+    assert ran.status == 0, ran.err
+    (record,) = ran.records
+    assert record["kind"] == kind and record["pieces"] == 320 + len(record["added"]) <= 326
+    assert record["words"] == 60 and record["tokens_per_word"] < record["tokens_per_word_before"]
+    tokenizer = load_tokenizer(tmp_path / "new")
+    content = (tmp_path / "field.txt").read_text().strip()
+    assert record["tokens_per_word"] == pytest.approx(len(tokenizer.encode(content, specials=False)) / 60, abs=1e-4)
+    again = real(*words)
+    assert again.status == 1 and "holds a tokenizer already; --overwrite replaces it" in again.err
+    assert real(*words, "--overwrite", "--threads", 1).records[0]["added"] == record["added"]
+
+
+def test_what_cannot_be_extended(real, text, tmp_path):
+    (tmp_path / "words").mkdir()
+    content = {"version": "1.0", "model": {"type": "WordLevel", "vocab": {"[UNK]": 0, "a": 1}, "unk_token": "[UNK]"}}
+    (tmp_path / "words" / "tokenizer.json").write_text(json.dumps(content))
+    ran = real("tokenizer", "extend", tmp_path / "words", text, "--add", 6, "--out", tmp_path / "new")
+    assert ran.status == 1 and "a tokenizer of the form WordLevel cannot be extended" in ran.err
+    ran = real("tokenizer", "extend", tmp_path / "nowhere", text, "--add", 6, "--out", tmp_path / "new")
+    assert ran.status == 1 and "nowhere" in ran.err and not (tmp_path / "new").exists()
+    assert real("tokenizer", "extend", tmp_path / "words", text, "--out", tmp_path / "new").status == 2

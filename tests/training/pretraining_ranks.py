@@ -1,8 +1,13 @@
-"""Pretrains in some ways, each in its own folder: alone, or in the processes that torchrun started."""
+"""Pretrains in some ways, each in its own folder: alone, or in the processes that torchrun started.
+
+Given CORPUS FOLDER it trains VARIANTS, and stops some of them. Given CORPUS FOLDER spread it trains all that can be
+asked, whole and in parts (SPREAD), stops some, and goes on with those that another process has stopped in FOLDER.
+"""
 
 import contextlib
 import os
 import sys
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from pretraining_made import pretrain
 
+from bertsmith.objectives.masked_tokens import MaskedTokens
 from bertsmith.training.pretraining import PretrainingStudy
 
 # A large eps: where a gradient is nothing but rounding, AdamW would make a step of it.
@@ -23,10 +29,28 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "smith": {"recipe": "smith", "eps": 1e-8},
     "parts": {"recipe": "bert", "spread": "fsdp", "tokens": 768},
 }
+ASKED: dict[str, dict[str, Any]] = {
+    "masked": {"recipe": "roberta", "preset": "bert-base"},
+    "next": {"recipe": "bert", "clip": 0.5},
+    "order": {"recipe": "albert", "optimizer": "adamw"},  # all layers have the same weights
+    "causal": {"recipe": "bert", "asks": "causal+masked", "causal_share": 0.5},
+    "replaced": {"recipe": "electra", "heads": 4, "tokens": 768},
+    "distilled": {"recipe": "bert", "asks": "distilled", "teacher": "teacher"},
+    "muon": {"recipe": "smith", "tokens": 768},
+    "few": {"recipe": "smith", "tokens": 256, "recompute": True},  # a pass for two processes
+}
+SPREAD = {
+    f"{name}-{spread}": {**asked, "spread": spread} for name, asked in ASKED.items() for spread in ("ddp", "fsdp")
+}
+CHUNKED = ("masked-fsdp", "replaced-fsdp", "distilled-fsdp")
+STOPPED = ("masked-ddp", "replaced-fsdp", "muon-ddp", "muon-fsdp")
 
 
 def train(corpus: Path, out: Path, name: str) -> None:
-    pretrain(corpus, out, **{**SAME, **VARIANTS[name]})
+    """A teacher lies beside the corpus."""
+    chosen = (VARIANTS | SPREAD)[name]
+    chosen = {key: str(corpus.parent / value) if key == "teacher" else value for key, value in chosen.items()}
+    pretrain(corpus, out, **{**SAME, **chosen})
 
 
 def stop(corpus: Path, out: Path, name: str) -> None:
@@ -44,11 +68,35 @@ def stop(corpus: Path, out: Path, name: str) -> None:
     PretrainingStudy.works = works  # type: ignore[method-assign]
 
 
-if __name__ == "__main__":
+def train_in_chunks(corpus: Path, out: Path, name: str) -> None:
+    """Sixteen places are scored at once: which places a process has tells how often its heads are asked."""
+    make = MaskedTokens.__init__
+    MaskedTokens.__init__ = partialmethod(make, chunk=16)  # type: ignore[assignment,method-assign]
+    train(corpus, out, name)
+    MaskedTokens.__init__ = make  # type: ignore[method-assign]
+
+
+def train_variants(corpus: Path, folder: Path) -> None:
     for name in VARIANTS:
-        train(Path(sys.argv[1]), Path(sys.argv[2]) / name, name)
+        train(corpus, folder / name, name)
     for name in ("pairs", "electra", "parts"):
-        stop(Path(sys.argv[1]), Path(sys.argv[2]) / f"{name}-stopped", name)
+        stop(corpus, folder / f"{name}-stopped", name)
+
+
+def train_spread(corpus: Path, folder: Path) -> None:
+    for name in SPREAD:
+        train(corpus, folder / name, name)
+    for name in CHUNKED:
+        train_in_chunks(corpus, folder / f"{name}-chunked", name)
+    for name in STOPPED:
+        train(corpus, folder / f"{name}-begun-alone", name)
+        stop(corpus, folder / f"{name}-stopped", name)
+        stop(corpus, folder / f"{name}-again", name)
+        train(corpus, folder / f"{name}-again", name)
+
+
+if __name__ == "__main__":
+    (train_spread if sys.argv[3:] == ["spread"] else train_variants)(Path(sys.argv[1]), Path(sys.argv[2]))
     # Sharded weights that were stopped in the middle of a step have messages on their way, over which the library's
     # threads may abort when the interpreter takes itself down; all there was to do is done and written.
     sys.stdout.flush()

@@ -41,7 +41,7 @@ def test_in_full_precision_nothing_differs(tmp_path):
     for (name, one), (_, other) in zip(plain.named_parameters(), twin.named_parameters(), strict=True):
         assert torch.allclose(one, other, atol=1e-6), name
     for full, half in zip(twin.parameters(), passes.halves, strict=True):
-        assert torch.equal(full, half) and half.grad is None
+        assert torch.equal(full, half[: len(full)]) and half.grad is None
 
 
 def test_in_half_precision_it_learns_the_same_to_rounding(tmp_path):
@@ -50,7 +50,7 @@ def test_in_half_precision_it_learns_the_same_to_rounding(tmp_path):
     assert losses == pytest.approx(others, rel=0.03)
     assert all(parameter.dtype == torch.float32 for parameter in network.parameters())
     for full, half in zip(network.parameters(), passes.halves, strict=True):
-        assert torch.equal(full.bfloat16(), half)
+        assert torch.equal(full.bfloat16(), half[: len(full)])
 
 
 def test_a_twin_is_apart(tmp_path):

@@ -1,9 +1,16 @@
-"""Muon: the nearest orthogonal matrix, a step that is left out, its state on disk, and a problem that it solves."""
+"""Muon: the nearest orthogonal matrix, a step that is left out, state on disk, a problem solved, several processes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.torch import load_file
+from training import muon_ranks
 
 from bertsmith.training.muon import Muon, orthogonalize
 from bertsmith.training.optimizer import give_state, take_state
@@ -142,3 +149,52 @@ def test_it_finds_a_matrix():
         loss.backward()
         optimizer.step()
     assert loss < 1e-4
+
+
+PROCESSES = 3
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """What three processes come to, each with all weights (ddp) or with its rows of them (fsdp)."""
+    folder = tmp_path_factory.mktemp("muon")
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(PROCESSES), "--standalone"]
+    ran = subprocess.run(
+        [*command, str(Path(muon_ranks.__file__)), str(folder)], capture_output=True, text=True, timeout=120,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    return folder
+
+
+@pytest.mark.parametrize("rows", [True, False])
+@pytest.mark.parametrize("spread", ["ddp", "fsdp"])
+def test_processes_that_share_the_work_come_to_what_one_does(shared, spread, rows):
+    alone = muon_ranks.train(muon_ranks.make_weights(), rows)
+    before = dict(muon_ranks.make_weights())
+    files = [load_file(shared / f"{spread}-{rows}-{rank}.safetensors") for rank in range(PROCESSES)]
+    assert all(file.keys() == alone.keys() for file in files)
+    for name, tensor in alone.items():
+        # Products in bfloat16 may round in another way when fewer matrices are stacked.
+        near = 0.02 * muon_ranks.RATE if name.startswith("matrix") else 0.0
+        torch.testing.assert_close(files[0][name], tensor, rtol=1e-6, atol=near)
+        assert all(torch.equal(file[name], files[0][name]) for file in files), name
+        if name in before:
+            assert (tensor - before[name]).abs().max() > 0.2 * muon_ranks.RATE, name
+
+
+def test_layers_that_learn_at_other_rates_step_apart():
+    """Of two groups whose rates differ each goes as far as its own says."""
+    matrices, _ = make_parameters()
+    groups = [
+        {"params": [matrix], "muon": True, "weight_decay": 0.0, "share": share, "layer": 0, "lr": 0.02 * share}
+        for matrix, share in zip(matrices, (1.0, 0.5, 0.25), strict=True)
+    ]
+    vector = {"params": [torch.nn.Parameter(torch.ones(3))], "muon": False, "weight_decay": 0.0, "share": 1.0}
+    optimizer = Muon([*groups, vector], lr=0.02, betas=(0.9, 0.95), eps=1e-8, fused=True)
+    before = [p.detach().clone() for p in matrices]
+    give_gradients(matrices, 1)
+    optimizer.step()
+    for parameter, was, share in zip(matrices, before, (1.0, 0.5, 0.25), strict=True):
+        change = (parameter.detach() - was).square().mean().sqrt()
+        assert change == pytest.approx(0.2 * 0.02 * share, rel=0.1)

@@ -5,9 +5,19 @@ import torch
 from training.looping import fit, make_loop
 from training.made import make_rows, make_task
 
+from bertsmith.errors import BertsmithError
 from bertsmith.models.checkpoint import load_checkpoint
 from bertsmith.training.loop import Watcher
-from bertsmith.training.optimizer import layer_of, parameter_groups, set_rates
+from bertsmith.training.optimizer import (
+    give_state,
+    layer_of,
+    make_optimizer,
+    named,
+    parameter_groups,
+    set_rates,
+    take_state,
+)
+from bertsmith.training.pretraining_settings import Pretraining
 from bertsmith.training.settings import Training
 
 
@@ -101,3 +111,51 @@ def test_recomputing_gives_the_same_weights_to_the_bit(small_model, tmp_path):
         make_loop(tmp_path / str(recompute), fitted, task, make_rows("classify", 32), settings).run()
         ends.append(list(fitted.network.parameters()))
     assert all(map(torch.equal, *ends))
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "lamb", "muon"])
+def test_embedding_and_heads_have_a_share_of_the_rate(start, optimizer):
+    """And with Muon, what it leaves to AdamW has a rate of its own, of which they have their shares."""
+    _, fitted = start
+    names = {parameter: name for name, parameter in fitted.network.named_parameters()}
+    adam_rate = 3e-3 if optimizer == "muon" else None
+    chosen = Pretraining(
+        rate=1e-2, optimizer=optimizer, adam_rate=adam_rate, embedding_rate=0.5, head_rate=4.0, weight_decay=0.1
+    )
+    made = make_optimizer(fitted.network, chosen)
+    set_rates(made, 0.25 * chosen.rate)
+    seen = set()
+    for group in made.param_groups:
+        for parameter in group["params"]:
+            name = names[parameter]
+            seen.add(name)
+            share = 0.5 if name.startswith("embed.") else 4.0 if name.startswith("heads.") else 1.0
+            is_matrix = name.startswith("blocks.") and parameter.ndim == 2
+            rate = 3e-3 if optimizer == "muon" and not is_matrix else 1e-2
+            assert group["lr"] == pytest.approx(0.25 * rate * share), name
+            assert group["weight_decay"] == (0.1 if parameter.ndim > 1 else 0.0)
+    assert seen == set(names.values())
+
+
+def test_rates_that_mean_nothing_are_refused():
+    with pytest.raises(BertsmithError, match="adam_rate is for what Muon leaves to AdamW; give optimizer muon"):
+        Pretraining(adam_rate=1e-3)
+    with pytest.raises(BertsmithError, match=r"head_rate is 0\.0; it must be more than 0"):
+        Pretraining(head_rate=0.0)
+
+
+def test_state_goes_where_its_parameter_is(start):
+    """Scalars and tensors of what was given are copies: the next step must not change them."""
+    _, fitted = start
+    names = named(fitted.network)
+    optimizer = make_optimizer(fitted.network, Training(rate=1e-3))
+    for parameter in names:
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    kept = {key: tensor.clone() for key, tensor in give_state(optimizer, names).items()}
+    other = make_optimizer(fitted.network, Training(rate=1e-3))
+    take_state(other, names, kept)
+    before = {key: tensor.clone() for key, tensor in kept.items()}
+    other.step()
+    assert all(torch.equal(kept[key], before[key]) for key in kept)
+    assert all(other.state[parameter]["step"].item() == 2 for parameter in names)

@@ -5,10 +5,11 @@ import json
 import pytest
 import safetensors.torch
 import torch
+from deadline_made import Clock
 from pretraining_made import SHORT, SMALL, STEPS, Stop, assert_same, make_corpus, pretrain
 
 from bertsmith.training import timing
-from bertsmith.training.loop import Watcher
+from bertsmith.training.devices import Ranks
 from bertsmith.training.pretraining_settings import Pretraining
 
 
@@ -31,6 +32,7 @@ def test_a_run_by_minutes_keeps_its_plan(corpus, tmp_path, monkeypatch):
     by_minutes = {name: value for name, value in SHORT.items() if name != "max_steps"}
     seconds = 60 * 2.0 * timing.MARGIN / (STEPS + 0.5)
     monkeypatch.setattr(timing.Pace, "mean_step", lambda *_: seconds)
+    monkeypatch.setattr("bertsmith.pretraining.count_read", lambda *_: timing.Scoring())
     monkeypatch.setattr(timing, "find_pace", lambda *_: (timing.Pace((1.0,), 0.0), 256))
     with pytest.raises(RuntimeError):
         pretrain(corpus, tmp_path / "out", "smith", minutes=2.0, **by_minutes, watchers=[Stop(6, RuntimeError)])
@@ -45,6 +47,22 @@ def test_a_run_by_minutes_keeps_its_plan(corpus, tmp_path, monkeypatch):
     with pytest.raises(AssertionError, match="asked again"):
         pretrain(corpus, tmp_path / "out", "smith", minutes=2.0, **by_minutes, overwrite=True)
     assert not (tmp_path / "out" / "plan.json").exists()
+
+
+def test_what_is_read_to_be_scored_takes_steps_off_the_plan(corpus, tmp_path, monkeypatch):
+    """Evaluations and the pseudo-perplexity are foreseen, and smaller where they would take much of the time."""
+    monkeypatch.setattr(timing, "now", lambda: 0.0)
+    monkeypatch.setattr(timing, "find_pace", lambda *_: (timing.Pace((0.5,), 0.0), 256))
+    training, steps = Pretraining(tokens=512, pass_tokens=256, lengths="32"), {}
+    for passes, samples in ((0, 0), (1, 64), (64, 1024)):
+        folder = tmp_path / str(passes)
+        folder.mkdir()
+        most = timing.Scoring(10, passes, samples, 32)
+        steps[passes] = timing.plan_steps(folder, training, 1.0, None, None, Ranks(), print, most)
+        found = timing.read_scoring(folder, most)
+        # A pass of 256 tokens is read in a quarter of a second, a row of 32 in a thirty-second.
+        assert (found.passes, found.samples) == {0: (0, 0), 1: (1, 64), 64: (2, 64)}[passes]
+    assert steps == {0: 58, 1: 53, 64: 51}  # of 58.2 seconds 2.5 or 5 for evaluations, and 2 at the end
 
 
 def test_minutes_are_turned_into_steps(corpus, tmp_path):
@@ -64,27 +82,14 @@ def test_the_mean_step_of_a_run_counts_ramps_and_phases():
     assert found == pytest.approx(wanted, rel=1e-3)
 
 
-class Clock(Watcher):
-    """A made clock on which a step takes as long as is said."""
-
-    def __init__(self, seconds):
-        self.seconds, self.time = seconds, 0.0
-
-    def __call__(self):
-        return self.time
-
-    def stepped(self, step, record, speed):
-        self.time += self.seconds
-
-
 def run_by_minutes(corpus, out, monkeypatch, seconds, *more, **settings):
     """Steps are thought to take a second, and take `seconds`."""
     clock = Clock(seconds)
-    monkeypatch.setattr(timing, "now", clock)
-    monkeypatch.setattr(timing, "find_pace", lambda *_: (timing.Pace((0.5,), 0.0), 256))
-    said = []
-    run = pretrain(corpus, out, "smith", minutes=1.0, keep_checkpoints=True, evaluate_every=10, say=said.append,
-                   watchers=[clock, *more], **settings)  # fmt: skip
+    with monkeypatch.context() as patched:
+        clock.put_in(patched.setattr)
+        said = []
+        run = pretrain(corpus, out, "smith", minutes=1.0, keep_checkpoints=True, evaluate_every=10, say=said.append,
+                       watchers=more, **settings)  # fmt: skip
     return run, clock, said
 
 

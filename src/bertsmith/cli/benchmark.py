@@ -21,7 +21,9 @@ class BenchmarkOptions:
     benchmark: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="glue, on whose tasks it is fine-tuned; blimp; masked.", rich_help_panel=PANEL
+            metavar="NAME",
+            help="glue, on whose tasks it is fine-tuned; or blimp, masked, perplexity.",
+            rich_help_panel=PANEL,
         ),
     ] = None
     tasks: Annotated[

@@ -54,8 +54,9 @@ def evaluate(
 ) -> None:
     """Measure a fine-tuned model on labelled data: each metric with its 95 % interval.
 
-    With --benchmark glue: fine-tune a model on each task, with several seeds, and tell the medians. With blimp or
-    masked nothing is trained: grammar by which of two sentences is likelier, words of plain text and its perplexity.
+    With --benchmark glue: fine-tune a model on each task, with several seeds, and tell the medians. With blimp, masked
+    or perplexity nothing is trained: grammar by which of two sentences is likelier, words of plain text by frequency,
+    the pseudo-perplexity of a text or of a corpus's held-out part.
 
     \b
     Examples:
@@ -64,6 +65,7 @@ def evaluate(
       bertsmith evaluate --benchmark glue GLUE --tasks cola,sst2 --seeds 2 --jobs 2 --out scores
       bertsmith evaluate --benchmark blimp examples/grammar --model my-bert
       bertsmith evaluate --benchmark masked bridge.txt --model my-bert --samples 1000
+      bertsmith evaluate --benchmark perplexity bridge.txt --model my-bert
     """
     import bertsmith
 

@@ -13,6 +13,7 @@ from bertsmith.cli.flags import Flags, combine
 from bertsmith.cli.options import Device
 from bertsmith.cli.output import drop_nan, wants_json, write_json, write_note
 from bertsmith.errors import BertsmithError
+from bertsmith.objectives.wording import read_asks
 from bertsmith.training.choices import read_toml, suggest
 from bertsmith.training.pretraining_settings import IDLE, Pretraining
 from bertsmith.training.recipes import KINDS, RECIPES, Asking, Shape, find_recipe
@@ -36,7 +37,7 @@ def pretrain(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(metavar="PATH|NAME", help="Go on with this model, whose tokenizer made the corpus; else fresh."),
+        typer.Option(metavar="PATH|NAME", help="Go on with this model, whose tokenizer (or more) made the corpus."),
     ] = None,
     minutes: Annotated[
         float | None,
@@ -48,7 +49,7 @@ def pretrain(
     plan: Annotated[bool, typer.Option("--plan", help="Say what would be done, and do nothing.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start anew where DIR holds a run already.")] = False,
     keep_checkpoints: Annotated[
-        bool, typer.Option("--keep-checkpoints", help="Keep the best and the last checkpoint of training.")
+        bool, typer.Option("--keep-checkpoints", help="Keep the last checkpoint of training.")
     ] = False,
     device: Annotated[Device | None, typer.Option(show_default=False, help="Where it runs.  [default: auto]")] = None,
     threads: Annotated[int | None, typer.Option(metavar="N", min=1, help="CPU threads.")] = None,
@@ -69,6 +70,7 @@ def pretrain(
     Examples:
       bertsmith pretrain --corpus my-corpus --minutes 20 --out my-encoder --plan
       bertsmith pretrain --corpus my-corpus --depth 2 --width 64 --tokens 2048 --max-steps 20 --out my-encoder
+      bertsmith pretrain --corpus my-corpus --recipe albert --asks "masked+order*1-0" --out my-albert --plan
       bertsmith pretrain --corpus my-corpus --model my-bert --tokens 2048 --max-steps 5 --out my-further-bert
     """
     run = {"corpus": corpus, "out": out, "recipe": recipe, "model": model, "minutes": minutes, "device": device,
@@ -92,6 +94,7 @@ def check_flags(recipe: str | None, given: Mapping[str, Any]) -> None:
     """A wrong value of a flag is a mistake in the command; the same value in a file is one in the file."""
     alone = {name: value for name, value in given.items() if name not in ("asks", "teacher")}  # these need each other
     try:
+        read_asks(given.get("asks", "masked"))
         find_recipe(recipe or "smith", alone)
     except BertsmithError as error:
         raise typer.BadParameter(str(error)) from error

@@ -1,4 +1,4 @@
-"""`bertsmith tokenizer train`: a tokenizer of a person's own from raw text."""
+"""`bertsmith tokenizer train | extend`: a tokenizer of a person's own from raw text, or more pieces for a model's."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -11,10 +11,14 @@ from bertsmith.cli.flags import PanelCommand
 from bertsmith.cli.output import wants_json, write_json, write_note, write_text
 
 if TYPE_CHECKING:
+    from bertsmith.extending import ExtendedTokenizer
     from bertsmith.tokenizing import TrainedTokenizer
 
+SOURCES = "Files, folders, globs: txt, md, jsonl, json, parquet, also packed (gz, xz, zst)."
+SHOWN = 8  # new pieces that are named
+
 tokenizer = typer.Typer(
-    name="tokenizer", no_args_is_help=True, rich_markup_mode=None, help="Make a tokenizer from raw text."
+    name="tokenizer", no_args_is_help=True, rich_markup_mode=None, help="Make a tokenizer from raw text, or extend one."
 )
 
 
@@ -22,9 +26,7 @@ tokenizer = typer.Typer(
 def train(
     sources: Annotated[
         list[str],
-        typer.Argument(
-            metavar="SOURCES", help="Files, folders, globs: txt, md, jsonl, json, parquet, also packed (gz, xz, zst)."
-        ),
+        typer.Argument(metavar="SOURCES", help=SOURCES),
     ],
     out: Annotated[str, typer.Option(metavar="DIR", help="The folder to write the tokenizer to.")],
     kind: Annotated[
@@ -95,6 +97,70 @@ def train(
             overwrite=overwrite, tell=tell,
         )  # fmt: skip
     show(trained, as_json)
+
+
+@tokenizer.command(cls=PanelCommand)
+def extend(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="The folder or name of a model, or the folder of a tokenizer.")
+    ],
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="SOURCES", help=SOURCES),
+    ],
+    add: Annotated[int, typer.Option(metavar="N", help="Most pieces to add.")],
+    out: Annotated[str, typer.Option(metavar="DIR", help="The folder to write the tokenizer to.")],
+    min_count: Annotated[int, typer.Option(metavar="N", help="How often a pair must occur to become a piece.")] = 2,
+    field: Annotated[str, typer.Option(metavar="NAME", help="The field of the text in JSON and Parquet.")] = "text",
+    threads: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, show_default=False, help="Processes that count.  [default: one a core]"),
+    ] = None,
+    download: Annotated[bool, typer.Option("--download", help="Fetch a NAME that is not here yet.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a tokenizer that DIR holds.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON on a terminal too.")] = False,
+) -> None:
+    """Add to a model's tokenizer the pieces that save most tokens of your text; the old ones keep their ids.
+
+    Build a corpus with it, and bertsmith pretrain --model MODEL goes on with that: each new piece begins as the mean of
+    those that it was cut into before.
+
+    \b
+    Examples:
+      bertsmith tokenizer extend my-bert texts --add 20 --out my-more-pieces
+      bertsmith corpus build texts --tokenizer my-more-pieces --out my-more-corpus
+      bertsmith pretrain --model my-bert --corpus my-more-corpus --tokens 2048 --max-steps 5 --out my-adapted-bert
+    """
+    import bertsmith
+
+    as_json = wants_json(as_json)
+    with showing_progress() as tell:
+        extended = bertsmith.extend_tokenizer(
+            model, sources, out, add=add, min_count=min_count, field=field, threads=threads, download=download,
+            overwrite=overwrite, tell=tell,
+        )  # fmt: skip
+    show_extended(extended, as_json)
+
+
+def show_extended(extended: "ExtendedTokenizer", as_json: bool) -> None:
+    for note in extended.notes:
+        write_note(f"note: {note}")
+    after, before = extended.tokens_per_word, extended.tokens_per_word_before
+    if as_json:
+        write_json(
+            {
+                "folder": str(extended.folder), "kind": extended.kind, "pieces": extended.pieces,
+                "added": extended.added, "words": extended.words, "tokens_per_word": round(after, 4),
+                "tokens_per_word_before": round(before, 4), "seconds": round(extended.seconds, 2),
+            }
+        )  # fmt: skip
+        return
+    some = ", ".join(extended.added[:SHOWN]) + (" …" if len(extended.added) > SHOWN else "")
+    sentence = (
+        f"{extended.folder}: {len(extended.added):,} pieces more ({some}), {extended.pieces:,} in all; {after:.3f} "
+        f"tokens a word over {extended.words:,} words, before {before:.3f}, {extended.seconds:.1f} s"
+    )
+    write_text([(sentence, "")])
 
 
 def show(trained: "TrainedTokenizer", as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""`bertsmith evaluate --benchmark blimp | masked`: what a model knows without labels and without fine-tuning."""
+"""`bertsmith evaluate --benchmark blimp | masked | perplexity`: what a model knows without labels and fine-tuning."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -11,15 +11,17 @@ from bertsmith.cli.benchmark import BenchmarkOptions
 from bertsmith.cli.options import ModelOptions
 from bertsmith.cli.output import drop_nan, wants_json, write_json, write_note, write_table
 
-PANEL = "Without labels (--benchmark blimp, masked)"
+PANEL = "Without labels (--benchmark blimp, masked, perplexity)"
 # Of the options here, of a benchmark's and of a task's: those that each has a use for.
 USED = {
     "blimp": ("sets", "limit", "way", "out", "overwrite"),
     "masked": ("samples", "seed", "counts", "way", "out", "overwrite", "length"),
+    "perplexity": ("samples", "seed", "way", "out", "overwrite", "length"),
 }
 NEEDED = {
     "blimp": "the folder with its .jsonl files: --benchmark blimp DIR",
-    "masked": "a text: --benchmark masked FILE",
+    "masked": "a text or a corpus: --benchmark masked FILE",
+    "perplexity": "a text or a corpus: --benchmark perplexity FILE",
 }
 
 
@@ -44,11 +46,11 @@ class UnlabelledOptions:
     ] = None
     samples: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="masked: words to ask for.  [default: 5000]", rich_help_panel=PANEL),
+        typer.Option(metavar="N", min=1, help="Of the text: words to ask for.  [default: 5000]", rich_help_panel=PANEL),
     ] = None
     seed: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="masked: of the sample.  [default: 1]", rich_help_panel=PANEL),
+        typer.Option(metavar="N", min=0, help="Of the sample of words.  [default: 1]", rich_help_panel=PANEL),
     ] = None
     counts: Annotated[
         str | None,
@@ -64,7 +66,8 @@ class UnlabelledOptions:
     def refuse(self) -> None:
         """None of them is for anything else."""
         for name in self.given():
-            homes = " or ".join(home for home, used in USED.items() if name in used)
+            *others, last = (home for home, used in USED.items() if name in used)
+            homes = f"{', '.join(others)} or {last}" if others else last
             raise typer.BadParameter(f"--{name} is for --benchmark {homes}; leave it out.")
 
 
@@ -93,6 +96,9 @@ def run_unlabelled(
         named = None if sets is None else [one.strip() for one in sets.split(",")]
         found = bertsmith.evaluate_blimp(place, options.load(), sets=named, say=write_note, **given)
         rows, numbers, notes = tables.blimp_rows(found), tables.BLIMP_NUMBERS, tables.blimp_notes(found)
+    elif name == "perplexity":
+        found = bertsmith.evaluate_perplexity(place, options.load(), **given)
+        rows, numbers, notes = tables.perplexity_rows(found), tables.MASKED_NUMBERS, tables.perplexity_notes(found)
     else:
         found = bertsmith.evaluate_masked(place, options.load(), **given)
         rows, numbers, notes = tables.masked_rows(found), tables.MASKED_NUMBERS, tables.masked_notes(found)

@@ -26,6 +26,7 @@ class Batch:
     lengths: tuple[int, ...]
     causal: bool = False  # whether a token sees only itself and those before it in its row
     watched: list[Tensor] | None = None  # where each layer puts its queries, keys and values; None: it does not
+    steady: bool = False  # whether `bounds` and `longest` are rounded up, so that one compiled pass reads many batches
 
     @classmethod
     def of(
@@ -47,8 +48,18 @@ class Batch:
         """From arrays that lie end to end already."""
         starts = np.cumsum(lengths) - lengths
         positions = np.arange(len(ids)) - np.repeat(starts, lengths)
-        on_device = [torch.from_numpy(values).to(device) for values in (ids, segments, positions)]
+        on_device = [send(values, device) for values in (ids, segments, positions)]
         return cls(on_device[0], on_device[1], on_device[2], lengths)
+
+    def steadied(self) -> "Batch":
+        """The same rows, and behind them some without tokens: how many there are, and the longest, seldom change."""
+        found = copy(self)
+        rows = 1 << (len(self.lengths) * 9 // 8).bit_length()
+        bounds = np.full(rows + 1, len(self.ids), np.int32)
+        bounds[: len(self.lengths) + 1] = np.cumsum((0, *self.lengths), dtype=np.int32)
+        found.steady = True
+        vars(found).update(bounds=send(bounds, self.ids.device), longest=1 << (max(self.lengths) - 1).bit_length())
+        return found
 
     def reading(self, ids: Tensor) -> "Batch":
         """The same rows with other ids in their places; what is known of their bounds is kept."""
@@ -91,18 +102,17 @@ class Batch:
     @cached_property
     def bounds(self) -> Tensor:
         """Where each row begins and the last one ends, (rows + 1,) int32, as variable-length kernels take it."""
-        bounds = np.cumsum((0, *self.lengths), dtype=np.int32)
-        return torch.from_numpy(bounds).to(self.ids.device)
+        return send(np.cumsum((0, *self.lengths), dtype=np.int32), self.ids.device)
 
     @property
     def firsts(self) -> Tensor:
         """The index of each row's first token."""
-        return self.bounds[:-1].long()
+        return self.bounds[: len(self.lengths)].long()
 
     @cached_property
     def counts(self) -> Tensor:
         """(rows, 1): how many tokens each row has."""
-        return torch.tensor(self.lengths, device=self.ids.device)[:, None]
+        return send(np.asarray(self.lengths), self.ids.device)[:, None]
 
     @cached_property
     def longest(self) -> int:
@@ -116,8 +126,7 @@ class Batch:
     @cached_property
     def owners(self) -> Tensor:
         """(tokens,): the number of the row that each token stands in."""
-        rows = np.repeat(np.arange(len(self.lengths)), self.lengths)
-        return torch.from_numpy(rows).to(self.ids.device)
+        return send(np.repeat(np.arange(len(self.lengths)), self.lengths), self.ids.device)
 
     def pad(self, x: Tensor, value: float) -> Tensor:
         """Per-token values (tokens, …) as (rows, longest, …), `value` where a row has no token."""
@@ -142,6 +151,14 @@ class Batch:
     def split(self, x: Tensor) -> list[Tensor]:
         """Per-token values (tokens, …) back into one tensor a row."""
         return list(x.split(list(self.lengths)))
+
+
+def send(values: Array, device: str | torch.device) -> Tensor:
+    """An array on a device; a GPU takes it when it comes to it, while the host goes on."""
+    tensor = torch.from_numpy(values)
+    if torch.device(device).type != "cuda":
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
 
 
 @dataclass

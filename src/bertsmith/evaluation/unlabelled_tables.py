@@ -1,9 +1,9 @@
 """What was measured without labels, for people: rows of tables, in percent, and the sentences that belong under them.
 
-In: the plain JSON of `bertsmith.evaluate_blimp` and `bertsmith.evaluate_masked`. Out: rows of text.
+In: the plain JSON of `bertsmith.evaluate_blimp`, `…_masked` and `…_perplexity`. Out: rows of text.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bertsmith.evaluation.tables import Row, percent
@@ -61,9 +61,19 @@ def masked_rows(result: Mapping[str, Any]) -> list[Row]:
         rows.append(("first guess right, %", f"{name} words", percent(one["value"]), between(one), one["n"]))
     for one in result["bands"]:
         rows.append(("first guess right, %", name_band(one), percent(one["value"]), between(one), one["n"]))
-    for name, one in result["perplexity"].items():
-        rows.append(("pseudo-perplexity", f"a {name}", plain_number(one["value"]), between(one, plain_number),
-                     one["n"]))  # fmt: skip
+    return [*_name_cells(rows), *perplexity_rows(result)]
+
+
+def perplexity_rows(result: Mapping[str, Any]) -> list[Row]:
+    return _name_cells(
+        [
+            ("pseudo-perplexity", f"a {name}", plain_number(one["value"]), between(one, plain_number), one["n"])
+            for name, one in result["perplexity"].items()
+        ]
+    )
+
+
+def _name_cells(rows: Sequence[tuple[str, str, str, str, int]]) -> list[Row]:
     names = ("measure", "of", *MASKED_NUMBERS)
     return [dict(zip(names, (*row[:-1], f"{row[-1]:,}"), strict=True)) for row in rows]
 
@@ -81,9 +91,21 @@ def masked_notes(result: Mapping[str, Any]) -> list[str]:
         f"{result['words']:,} words of {result['documents']:,} document{'s' * (result['documents'] != 1)}.",
         "Content words are all that are not in a short list of English function words; a word's rank is its place by "
         f"frequency in {result['counts'] or 'the text itself'}.",
-        f"Pseudo-perplexity by {WAYS[result['way']]}; from {result['unit_samples']:,} of {result['units']:,} words and "
-        f"marks; a word's counts the marks in. At most {result['length']:,} tokens are read at once.",
+        _tell_sample(result),
     ]
     if result["skipped"]:
         notes.append(f"{result['skipped']:,} words are left out: they have no pieces, or more than the model reads.")
     return [*notes, f"Measured in {show_time(result['seconds'])}."]
+
+
+def perplexity_notes(result: Mapping[str, Any]) -> list[str]:
+    count, seed = result["documents"], result["seed"]
+    drawn = "" if result["is_whole"] else f" A sample (seed {seed}) of {count:,} document{'s' * (count != 1)}."
+    return [_tell_sample(result) + drawn, f"Measured in {show_time(result['seconds'])}."]
+
+
+def _tell_sample(result: Mapping[str, Any]) -> str:
+    return (
+        f"Pseudo-perplexity by {WAYS[result['way']]}; from {result['unit_samples']:,} of {result['units']:,} words and "
+        f"marks; a word's counts the marks in. At most {result['length']:,} tokens are read at once."
+    )

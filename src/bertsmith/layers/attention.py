@@ -7,7 +7,7 @@ from torch.nn import functional as F
 from bertsmith.data.batch import Batch, Bucket
 from bertsmith.layers.config import Config
 from bertsmith.layers.linear import Linear
-from bertsmith.layers.position import Turns, turn
+from bertsmith.layers.position import Turns, pick_turns, turn
 
 
 class Attention(nn.Module):
@@ -21,16 +21,40 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, batch: Batch, turns: Turns | None, add: Tensor) -> Tensor:
         tokens, filler = len(batch.ids), len(x) - len(batch.ids)  # x may end in rows that are no tokens
-        qkv = self.qkv(x)[:tokens].view(tokens, 3, self.heads, -1)  # (tokens, 3, heads, size)
+        drop = self.attention_dropout if self.training else 0.0
+        qkv = self.qkv(x)[:tokens]
+        if _is_packed(qkv, batch, self.heads, drop):
+            mixed = _attend_packed(qkv, batch, self.heads, turns, self.window, drop)  # (tokens, width)
+        else:
+            mixed = self._mix(qkv.view(tokens, 3, self.heads, -1), batch, turns, drop).reshape(tokens, -1)
+        return self.out(F.pad(mixed, (0, 0, 0, filler)) if filler else mixed, add=add, drop=self.dropout)
+
+    def _mix(self, qkv: Tensor, batch: Batch, turns: Turns | None, drop: float) -> Tensor:
+        """qkv (tokens, 3, heads, size) -> (tokens, heads, size)"""
         if batch.watched is not None:
             batch.watched.append(qkv)
         q, k, v = qkv.unbind(1)
         if turns is not None:
-            q, k = turn(q, turns), turn(k, turns)
-        drop = self.attention_dropout if self.training else 0.0
-        mixed = attend(q, k, v, batch, self.window, drop)  # (tokens, heads, size)
-        mixed = mixed.reshape(tokens, -1)
-        return self.out(F.pad(mixed, (0, 0, 0, filler)) if filler else mixed, add=add, drop=self.dropout)
+            by = pick_turns(turns, batch.positions) if batch.steady else turns
+            q, k = turn(q, by), turn(k, by)
+        return attend(q, k, v, batch, self.window, drop)
+
+
+def _is_packed(qkv: Tensor, batch: Batch, heads: int, drop: float) -> bool:
+    """Whether our own kernels take these: in compiled training on a GPU, rows that are not too long for them."""
+    if not batch.steady or batch.watched is not None or not _has_varlen(qkv):
+        return False
+    return batch.longest <= (128 if drop else 1024) and qkv.shape[1] // 3 // heads in (32, 64, 128)
+
+
+def _attend_packed(
+    qkv: Tensor, batch: Batch, heads: int, turns: Turns | None, window: int, drop: float
+) -> Tensor:
+    from bertsmith.layers.packed_attention import attend_packed  # imports Triton, which comes with torch for CUDA
+
+    cos, sin = (None, None) if turns is None else turns
+    seed = torch.randint(1 << 31, (1,), device=qkv.device) if drop else None
+    return attend_packed(qkv, batch.bounds, cos, sin, seed, heads, batch.longest, window, batch.causal, drop)[0]
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int = 0, drop: float = 0.0) -> Tensor:

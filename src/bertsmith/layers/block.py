@@ -1,5 +1,6 @@
 """One transformer block: attention and feed-forward, each with its residual and its norm before or after."""
 
+import torch
 from torch import Tensor, nn
 
 from bertsmith.data.batch import Batch
@@ -20,12 +21,21 @@ class FeedForward(nn.Module):
         self.down = Linear(config.inner, config.width, config.bias)
 
     def forward(self, x: Tensor, add: Tensor) -> Tensor:
-        if self.gated:
+        if x.is_cuda and torch.compiler.is_compiling():
+            inner = _activate(self.up(x), self.activation, self.gated)
+        elif self.gated:
             gate, value = self.up(x).chunk(2, dim=-1)  # (tokens, inner) each
             inner = ACTIVATIONS[self.activation](gate) * value
         else:
             inner = self.up(x, activation=self.activation)
         return self.down(inner, add=add, drop=self.dropout)
+
+
+def _activate(x: Tensor, activation: str, is_gated: bool) -> Tensor:
+    """By kernels of our own."""
+    from bertsmith.layers.gating import activate, gate  # imports Triton, which comes with torch for CUDA
+
+    return gate(x, activation) if is_gated else activate(x, activation)
 
 
 class Block(nn.Module):

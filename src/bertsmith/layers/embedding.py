@@ -22,11 +22,20 @@ class Embedding(nn.Module):
         self.project = Linear(narrow, config.width) if narrow != config.width else None
 
     def forward(self, batch: Batch) -> Tensor:
-        x = self.tokens(batch.ids)  # (tokens, embed_width)
+        return self.join(*self.look_up(batch))
+
+    def look_up(self, batch: Batch) -> list[Tensor]:
+        """What each table says of each token, (tokens, embed_width)."""
+        found = [self.tokens(batch.ids)]
         if self.segments is not None:
-            x = x + self.segments(batch.segments)
+            found.append(self.segments(batch.segments))
         if self.positions is not None:
-            x = x + self.positions(batch.positions + self.first_position)
+            found.append(self.positions(batch.positions + self.first_position))
+        return found
+
+    def join(self, x: Tensor, *more: Tensor) -> Tensor:
+        for each in more:
+            x = x + each
         x = self.norm(x)
         if self.dropout and self.training:
             x = F.dropout(x, self.dropout)

@@ -1,7 +1,10 @@
 """The encoder and the heads on it: a batch of ids in, hidden states or a head's scores out."""
 
 from collections.abc import Callable, Iterator
+from functools import cache, partial
+from typing import Any, TypeVar
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
@@ -13,7 +16,19 @@ from bertsmith.layers.embedding import Embedding
 from bertsmith.layers.heads import Head
 from bertsmith.layers.linear import Linear, can_pack
 from bertsmith.layers.mixing import FeatureShape, LayerMix
-from bertsmith.layers.position import Turns, turns
+from bertsmith.layers.position import Turns, turn_tables, turns
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@cache
+def _compile(function: Function) -> Function:
+    return torch.compile(function)  # type: ignore[return-value]
+
+
+def _norm(norm: nn.LayerNorm, x: Tensor) -> Tensor:
+    found: Tensor = norm(x)
+    return found
 
 
 class Network(nn.Module):
@@ -47,7 +62,7 @@ class Network(nn.Module):
 
     def states(self, batch: Batch) -> Iterator[Tensor]:
         """The hidden states after the embedding and after each layer in turn, (tokens, width) each."""
-        x = self.embed(batch)
+        x = self.quick(Embedding.join)(self.embed, *self.embed.look_up(batch))
         tokens = len(x)
         if self.packed:  # oneDNN keeps a kernel for each number of rows it meets: round it, or memory climbs for hours
             x = F.pad(x, (0, 0, 0, -tokens % (8 if tokens <= 64 else 16)))
@@ -55,11 +70,12 @@ class Network(nn.Module):
         for layer, block in enumerate(self.order):
             yield x[:tokens]
             turned = near if near is not far and self.config.is_local(layer) else far
+            run = block if self.compiled is None else partial(self.compiled, block)
             if self.recompute and x.requires_grad:
-                x = checkpoint(block, x, batch, turned, use_reentrant=False)
+                x = checkpoint(run, x, batch, turned, use_reentrant=False)
             else:
-                x = block(x, batch, turned) if self.compiled is None else self.compiled(block, x, batch, turned)
-        yield x[:tokens] if self.final_norm is None else self.final_norm(x[:tokens])
+                x = run(x, batch, turned)
+        yield x[:tokens] if self.final_norm is None else self.quick(_norm)(self.final_norm, x[:tokens])
 
     def score(self, hidden: Tensor, batch: Batch, head: str, at: Tensor | None = None) -> Tensor:
         """A head's scores for each token or row; `at` asks for some tokens only."""
@@ -71,14 +87,22 @@ class Network(nn.Module):
         c = self.config
         if c.position != "rotary":
             return None, None
-        size = c.width // c.heads
-        far = turns(batch.positions, c.theta, size)
-        return (turns(batch.positions, c.local_theta, size) if c.window else far), far
+        size, make, positions = c.width // c.heads, turns, batch.positions
+        if batch.steady:
+            make, positions = turn_tables, torch.arange(batch.longest, device=positions.device)
+        far = make(positions, c.theta, size)
+        near = make(positions, c.local_theta, size) if c.window else far
+        if batch.steady and self.embed.tokens.weight.dtype != torch.float32:
+            # From -1 to 1 half precision has 11 bits, 3 more than bfloat16; each program of a kernel reads the tables.
+            near, far = ((cos.half(), sin.half()) for cos, sin in (near, far))
+        return near, far
+
+    def quick(self, function: Function) -> Function:
+        """A function of the network, compiled where its blocks are."""
+        return function if self.compiled is None else _compile(function)
 
     def compile_blocks(self) -> None:
         """Compile the forward and backward pass of a block: one graph, whose weights are what differs in each layer."""
-        import torch  # the compiler takes a second to import, and only training on a GPU asks for it
-
         self.compiled = torch.compile(Block.forward, dynamic=False)
 
     def pack(self) -> None:

@@ -34,7 +34,7 @@ class Sum(Objective):
                 f"{' and '.join(altering)} cannot be asked of one batch: each changes what is read. Use stages."
             )
         _join(self, objectives)
-        if len(set(self.names)) < len(self.names):
+        if len(self.names) < sum(len(each.names) for each in objectives):
             raise BertsmithError(f"two of the objectives have a loss of the same name: {', '.join(self.names)}.")
         self.alters = bool(altering)
         self.objectives, self.own_weights = objectives, weights or [1.0] * len(objectives)
@@ -128,7 +128,7 @@ class Stages(Objective):
 def _join(whole: Objective, objectives: Sequence[Objective]) -> None:
     """What a network and its rows must have for all of them."""
     whole.heads = tuple(dict.fromkeys(head for each in objectives for head in each.heads))
-    whole.names = tuple(name for each in objectives for name in each.names)
+    whole.names = tuple(dict.fromkeys(name for each in objectives for name in each.names))
     whole.needs_pairs = any(each.needs_pairs for each in objectives)
 
 

@@ -4,6 +4,7 @@ Three losses: the divergence of the student's distribution over the vocabulary f
 temperature; masked tokens; and the angle between the last hidden states. The teacher reads what the student reads.
 """
 
+import copy
 from collections.abc import Mapping
 from typing import Literal
 
@@ -36,7 +37,7 @@ class Distillation(Objective):
         check_teacher(teacher, masking)
         if temperature <= 0:
             raise BertsmithError(f"temperature is {temperature}; it must be above 0.")
-        self.masking, self.teacher = masking, freeze(teacher)
+        self.masking, self.teacher = masking, Teacher(teacher)
         self.temperature, self.soft, self.hard, self.cosine, self.over = temperature, soft, hard, cosine, over
         self.names = tuple(name for name, weight in self._weights().items() if weight)
 
@@ -63,7 +64,7 @@ class Distillation(Objective):
 
     def losses(self, network: Network, hidden: Tensor, batch: Batch, given: Mapping[str, Tensor]) -> Summed:
         with torch.no_grad():
-            taught = on_device(self.teacher, hidden.device)(batch.watching(False))
+            taught = self.teacher.like(network, hidden)(batch.watching(False))
         found: Summed = {}
         if self.soft:
             found["distilled"] = self._compare(network, hidden, taught, batch, given)
@@ -81,10 +82,13 @@ class Distillation(Objective):
     ) -> tuple[Tensor, Tensor]:
         """The divergence, times the squared temperature so that gradients keep their size (arXiv 1503.02531)."""
 
+        teacher, words = self.teacher.like(network, hidden), self.masking.vocabulary.size
+
         def cost(hidden: Tensor, at: Tensor, counts: Tensor) -> Tensor:
-            ours = F.log_softmax(network.score(hidden, batch, "mask", at).float() / self.temperature, dim=-1)
+            said = network.score(hidden, batch, "mask", at)[:, :words]  # a table may have rows for none
+            ours = F.log_softmax(said.float() / self.temperature, dim=-1)
             with torch.no_grad():
-                scores = self.teacher.score(taught, batch, "mask", at).float()
+                scores = teacher.score(taught, batch, "mask", at).float()
                 theirs = F.log_softmax(scores / self.temperature, dim=-1)
             apart = F.kl_div(ours, theirs, log_target=True, reduction="none").sum(dim=-1)
             return torch.where(counts, apart, 0.0).sum() * self.temperature**2
@@ -114,11 +118,22 @@ def check_teacher(teacher: Network, masking: MaskedTokens) -> None:
         )
 
 
-def freeze(teacher: Network) -> Network:
-    """A teacher neither learns nor drops anything."""
-    return teacher.eval().requires_grad_(False)
+class Teacher:
+    """A network that neither learns nor drops anything, where the student is and in its type."""
 
+    def __init__(self, network: Network) -> None:
+        self.network = network.eval().requires_grad_(False)
+        self._halves: dict[torch.dtype, Network] = {}
 
-def on_device(teacher: Network, device: torch.device) -> Network:
-    """Moved once, when the first batch shows where the student is."""
-    return teacher if teacher.embed.tokens.weight.device == device else teacher.to(device)
+    def like(self, student: Network, hidden: Tensor) -> Network:
+        """Moved or made once, when the student's first states are there."""
+        if self.network.embed.tokens.weight.device != hidden.device:
+            self.network.to(hidden.device)
+        dtype = student.embed.tokens.weight.dtype
+        if dtype == torch.float32:
+            return self.network
+        if dtype not in self._halves:
+            half = self._halves[dtype] = copy.deepcopy(self.network).to(dtype)
+            if student.compiled is not None:
+                half.compile_blocks()
+        return self._halves[dtype]

@@ -1,6 +1,8 @@
 """The objective that a recipe asks for. In: what is asked, a corpus. Out: an `Objective`, and the rows it reads."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,38 +10,47 @@ import torch
 from torch import nn
 
 from bertsmith.data.rows_plan import RowKind
-from bertsmith.data.rows_words import begins_word
 from bertsmith.data.shards import Corpus
-from bertsmith.errors import BertsmithError
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from bertsmith.models.fitting import fresh_tensor
+from bertsmith.models.growing import grow_vocabulary
 from bertsmith.models.network import Network
 from bertsmith.objectives.combining import Stages, Sum
+from bertsmith.objectives.distillation import Distillation
 from bertsmith.objectives.masked_tokens import MaskedTokens
 from bertsmith.objectives.next_token import NextToken
-from bertsmith.objectives.objective import Objective, Vocabulary
+from bertsmith.objectives.objective import Objective
 from bertsmith.objectives.pairs import SentencePair
+from bertsmith.objectives.preparing import open_teacher, read_phrases, read_vocabulary
+from bertsmith.objectives.relations import AttentionRelations
 from bertsmith.objectives.replaced import ReplacedTokens, share_tables
+from bertsmith.objectives.wording import PAIRED, TAUGHT, Stage, name_heads, name_questions
 
 if TYPE_CHECKING:
     from bertsmith.training.recipes import Asking
 
 
 GENERATOR = "generator"  # the folder of ELECTRA's, in that of the model that learns with it
+Build = Callable[[Network, Network | None], Objective]  # the network that learns, its generator
 
 
 @dataclass
 class Made:
     objective: Any
     rows: RowKind = "single"
-    generates: bool = False  # whether a generator must be made for the network
+    generator_share: float = 0.0  # of the network's width; 0: no generator is needed
+    build: Build | None = None  # the objective, where it must see the network first
+    teacher: Network | None = None
     generator: Checkpoint | None = None
+    notes: list[str] = field(default_factory=list)  # sentences about what a person may not expect
 
     def attach(self, checkpoint: Checkpoint) -> None:
         """Give the network the parts that learn with it, so that one optimizer moves them all."""
-        if self.generates:
-            self.generator = make_generator(checkpoint)
-            self.objective = ReplacedTokens(self.objective.masking, self.generator.network)
+        if self.generator_share:
+            self.generator = make_generator(checkpoint, self.generator_share)
+        if self.build is not None:
+            generator = None if self.generator is None else self.generator.network
+            self.objective = self.build(checkpoint.network, generator)
         for name, part in self.objective.parts().items():
             checkpoint.network.add_module(name, part)
 
@@ -49,11 +60,12 @@ class Made:
             (folder / GENERATOR).mkdir(exist_ok=True)
             save_checkpoint(self.generator, folder / GENERATOR)
 
-    def go_on_from(self, folder: Path) -> bool:
-        """Take the generator that lies beside a model, if there is one of this shape."""
+    def go_on_from(self, folder: Path, cuts: Mapping[int, Sequence[int]] | None = None) -> bool:
+        """Take the generator that lies beside a model, if there is one of this shape; `cuts` are of new ids."""
         if self.generator is None or not (folder / GENERATOR / "config.json").exists():
             return False
         known = load_checkpoint(folder / GENERATOR)
+        grow_vocabulary(known, cuts or {})
         if known.config != self.generator.config or "mask" not in known.heads:
             return False
         copy_weights(known.network, self.generator.network)
@@ -73,66 +85,97 @@ def copy_weights(known: Network, network: Network) -> None:
 
 @dataclass
 class Pending:
-    """Replaced tokens before their generator is known."""
+    """An objective before the network is known that it is made for."""
 
-    masking: MaskedTokens
-    heads: tuple[str, ...] = ("replaced",)
+    heads: tuple[str, ...]
 
     def parts(self) -> dict[str, nn.Module]:
         return {}
 
 
 def make_objective(asking: "Asking", corpus: Corpus, seed: int) -> Made:
-    masked = _mask(asking, corpus, seed)
-    pairs: dict[str, RowKind] = {"masked+next": "next", "masked+order": "order"}
-    if asking.asks in pairs:
-        kind = pairs[asking.asks]
-        both: Objective = Sum(masked, SentencePair("next" if kind == "next" else "order"))
-        return Made(both, kind)
-    if asking.asks == "causal+masked":
-        onward = NextToken(masked.vocabulary, asking.z_loss)
-        return Made(Stages([(onward, asking.causal_share), (masked, 1 - asking.causal_share)]))
-    if asking.asks == "replaced":
-        return Made(Pending(masked), generates=True)
-    if asking.asks == "distilled":
-        return Made(_distil(asking, masked))
-    return Made(masked)
+    stages = asking.stages()
+    named = name_questions(stages)
+    rows: RowKind = "next" if "next" in named else "order" if "order" in named else "single"
+    share = asking.generator_share if "replaced" in named else 0.0
+    teacher = open_teacher(str(asking.teacher), corpus) if set(named) & set(TAUGHT) else None
+    maker = Maker(asking, corpus, seed, teacher)
+    made = Made(Pending(name_heads(stages)), rows, share, teacher=teacher, notes=maker.notes)
+    if share or teacher is not None:
+        made.build = partial(maker.build, stages)
+    else:
+        made.objective = maker.build(stages, None, None)
+    return made
 
 
-def _mask(asking: "Asking", corpus: Corpus, seed: int) -> MaskedTokens:
-    specials = corpus.specials
-    if "mask" not in specials:
-        raise BertsmithError(f"{corpus.folder} names no mask token; build the corpus with a tokenizer that has one.")
-    tokenizer = corpus.tokenizer()
-    begins = None
-    if tokenizer is not None and (asking.whole_words or asking.spans):
-        found = torch.from_numpy(begins_word(tokenizer))[: corpus.vocabulary]
-        begins = torch.ones(corpus.vocabulary, dtype=torch.bool)  # ids that no piece has begin words
-        begins[: len(found)] = found
-    known = sorted({*specials.values(), *corpus.header.get("special_ids", ())})
-    vocabulary = Vocabulary(corpus.vocabulary, specials["mask"], tuple(known), begins)
-    masked, random = (0.85, 0.0) if asking.asks == "replaced" else (0.8, 0.1)  # as ELECTRA's first release has it
-    return MaskedTokens(
-        vocabulary, asking.rates(), masked, random, whole_words=asking.whole_words, spans=asking.spans,
-        static=asking.static, seed=seed, z_loss=asking.z_loss,
-    )  # fmt: skip
+class Maker:
+    """Makes the objective of each question once, however many stages ask it."""
+
+    def __init__(self, asking: "Asking", corpus: Corpus, seed: int, teacher: Network | None) -> None:
+        self.asking, self.seed, self.teacher = asking, seed, teacher
+        self.vocabulary = read_vocabulary(corpus, has_words=asking.whole_words or asking.spans)
+        self.phrases = [] if asking.phrases is None else read_phrases(Path(asking.phrases), corpus)
+        self.notes: list[str] = []
+
+    def build(self, stages: Sequence[Stage], network: Network | None, generator: Network | None) -> Objective:
+        known = {name: self._make(name, network, generator) for name in name_questions(list(stages))}
+        built = []
+        for stage in stages:
+            weights = [term.weight for term in stage.terms]
+            whole = Sum(*(known[term.question] for term in stage.terms), weights=weights)
+            alone = len(weights) == 1 and weights[0] == 1.0
+            built.append((known[stage.terms[0].question] if alone else whole, stage.share))
+        return built[0][0] if len(built) == 1 else Stages(built)
+
+    def _make(self, question: str, network: Network | None, generator: Network | None) -> Objective:
+        if question in PAIRED:
+            return SentencePair("next" if question == "next" else "order")
+        if question == "causal":
+            return NextToken(self.vocabulary, self.asking.z_loss)
+        if question == "replaced":
+            assert generator is not None
+            return ReplacedTokens(self._mask(0.85, 0.0), generator, self.asking.replaced_weight)  # as first released
+        if question == "distilled":
+            assert network is not None and self.teacher is not None
+            return self._distil(network, self.teacher)
+        if question == "relations":
+            assert network is not None and self.teacher is not None
+            return AttentionRelations(self.vocabulary, self.teacher, network, self._count_relations(network))
+        return self._mask()
+
+    def _mask(self, masked: float = 0.8, random: float = 0.1) -> MaskedTokens:
+        asking = self.asking
+        return MaskedTokens(
+            self.vocabulary, asking.rates(), masked, random, whole_words=asking.whole_words, spans=asking.spans,
+            phrases=self.phrases, static=asking.static, seed=self.seed, z_loss=asking.z_loss,
+        )  # fmt: skip
+
+    def _distil(self, network: Network, teacher: Network) -> Objective:
+        soft, hard, cosine = self.asking.losses_of_distillation()
+        ours, theirs = network.config.width, teacher.config.width
+        if cosine and ours != theirs:
+            cosine = 0.0
+            self.notes.append(
+                f"The teacher's states are {theirs} wide and the student's {ours}, so their angle is left out."
+            )
+        return Distillation(
+            self._mask(), teacher, temperature=self.asking.temperature, soft=soft, hard=hard, cosine=cosine
+        )
+
+    def _count_relations(self, network: Network) -> int:
+        """As many as the teacher has attention heads where both widths divide into them, else as many as do."""
+        ours, theirs = network.config.width, self.teacher.config.width if self.teacher else 1
+        most = self.teacher.config.heads if self.teacher else 1
+        return next(heads for heads in range(most, 0, -1) if ours % heads == 0 and theirs % heads == 0)
 
 
-def _distil(asking: "Asking", masked: MaskedTokens) -> Objective:
-    from bertsmith.models.adapters import open_checkpoint
-    from bertsmith.models.hub import locate
-    from bertsmith.objectives.distillation import Distillation
-
-    teacher = open_checkpoint(locate(str(asking.teacher))).network
-    return Distillation(masked, teacher)
-
-
-def make_generator(checkpoint: Checkpoint) -> Checkpoint:
-    """ELECTRA's: as deep as the network, a quarter as wide, with its tables where their shapes allow it."""
+def make_generator(checkpoint: Checkpoint, share: float = 0.25) -> Checkpoint:
+    """ELECTRA's: as deep as the network, a share as wide, with its tables where their shapes allow it."""
     config = checkpoint.config
-    heads = max(1, config.heads // 4)
-    width = max(heads * 8, config.width // 4 // heads * heads)
-    narrow = replace(config, width=width, heads=heads, inner=max(8, config.inner // 4), embed_width=config.embed_width)
+    heads = max(1, int(config.heads * share))
+    width = max(heads * 8, int(config.width * share) // heads * heads)
+    inner = max(8, int(config.inner * share))
+    narrow = replace(config, width=width, heads=heads, inner=inner, embed_width=config.embed_width)
     head = checkpoint.family.heads(checkpoint.settings)["mask"]
     with torch.device("meta"):
         generator = Network(narrow, {"mask": head.shape(narrow, 0)})

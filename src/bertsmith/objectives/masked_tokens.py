@@ -75,6 +75,8 @@ class MaskedTokens(Objective):
 
     def _units(self, batch: Batch, chance: Chance) -> Tensor:
         """(tokens,): the first token of what each is hidden together with."""
+        if not self.whole_words and not self.spans and self.phrases is None:
+            return torch.arange(len(batch.ids), device=batch.ids.device)
         tables = self.lookup.on(batch.ids.device)
         starts = find_starts(batch, tables, self.whole_words, self.phrases)
         return first_of_units(join_spans(starts, batch, tables, chance) if self.spans else starts)

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
 from bertsmith.models.network import Network
-from bertsmith.objectives.distillation import freeze, on_device
+from bertsmith.objectives.distillation import Teacher
 from bertsmith.objectives.lookup import Lookup
 from bertsmith.objectives.objective import Asked, Objective, Summed, Vocabulary
 
@@ -43,7 +43,7 @@ class AttentionRelations(Objective):
                 )
         if teacher.config.vocabulary != vocabulary.size:
             raise BertsmithError("the teacher and the student must have the same tokenizer; their vocabularies differ.")
-        self.lookup, self.teacher, self.layer = Lookup(vocabulary), freeze(teacher), layer
+        self.lookup, self.teacher, self.layer = Lookup(vocabulary), Teacher(teacher), layer
 
     def expect(self, tokens: int, rows: int, done: float) -> dict[str, float]:
         return dict.fromkeys(_KINDS, tokens)
@@ -55,7 +55,7 @@ class AttentionRelations(Objective):
     def losses(self, network: Network, hidden: Tensor, batch: Batch, given: Mapping[str, Tensor]) -> Summed:
         assert batch.watched, "the student has not read this batch"
         learned = batch.watched[network.config.depth - 1]
-        taught = read_layer(on_device(self.teacher, hidden.device), batch, self.layer)
+        taught = read_layer(self.teacher.like(network, hidden), batch, self.layer)
         related, found = given["related"], {}
         for name, ours, theirs in zip(_KINDS, learned.unbind(1), taught.unbind(1), strict=True):
             with torch.no_grad():

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from bertsmith.layers.heads import Output
 from bertsmith.models.network import Network
 from bertsmith.training.devices import Ranks
 from bertsmith.training.passes import Passes
@@ -18,11 +19,33 @@ from bertsmith.training.settings import Training
 from bertsmith.training.study import Study, Work
 
 TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
+EVEN = 64  # rows that the tables of a twin are a multiple of: products with an odd number of words take twice as long
+NEVER = -1e4  # the bias of a row that is no word
 
 
-def make_twin(network: Network, dtype: torch.dtype) -> Network:
-    """The same network with its numbers in another type, and gradients of its own."""
-    return copy.deepcopy(network).to(dtype)
+def make_twin(network: Network, dtype: torch.dtype, even: int = EVEN) -> Network:
+    """The same network with its numbers in another type, and gradients of its own.
+
+    Its tables of words have rows behind the last word, up to a multiple of `even`; no score of theirs is ever high.
+    """
+    twin = copy.deepcopy(network).to(dtype)
+    words = network.config.vocabulary
+    for module in twin.modules():
+        if isinstance(module, nn.Embedding) and module.num_embeddings == words:
+            module.weight = _lengthen(module.weight, even, 0.0)
+        if isinstance(module, Output) and len(module.bias) == words:
+            module.bias = _lengthen(module.bias, even, NEVER)
+            if module.weight is not None:
+                module.weight = _lengthen(module.weight, even, 0.0)
+    return twin
+
+
+def _lengthen(given: Tensor, even: int, value: float) -> nn.Parameter:
+    more = -len(given) % even
+    if not more:
+        return nn.Parameter(given.detach(), requires_grad=given.requires_grad)
+    behind = given.new_full((more, *given.shape[1:]), value)
+    return nn.Parameter(torch.cat((given.detach(), behind)), requires_grad=given.requires_grad)
 
 
 class TwinPasses(Passes):
@@ -36,39 +59,58 @@ class TwinPasses(Passes):
         self.full = network
         self.network = make_twin(network, TYPES[precision])
         self.halves: list[Any] = list(self.network.parameters())
+        self.homes: list[Tensor] = []  # the full gradients, kept from step to step
+        self.passed = 0  # passes of this step
         if compiles:
-            self.network.compile_blocks()
+            for part in self.network.modules():
+                if isinstance(part, Network):  # itself, and a generator within it
+                    part.compile_blocks()
+        self.compiles = compiles
 
     def run(self, works: Sequence[Work], step: int) -> None:
         self.network.train(self.full.training)
-        super().run(works, step)
+        self.passed = 0
+        swap = getattr(self.study, "read_with", None)  # what an objective reads with besides is in half precision too
+        if swap is None:
+            super().run(works, step)
+            return
+        with swap(self.network):
+            super().run(works, step)
 
     def _clear(self) -> None:
-        super()._clear()
+        for value in self.now.values():
+            value.zero_()
         for half in self.halves:
             half.grad = None
+        if not self.homes:
+            self.homes = [torch.zeros_like(full) for full in self.parameters]
+        for full, home in zip(self.parameters, self.homes, strict=True):
+            full.grad = home
 
     def _pass(self, work: Work, shares: Mapping[str, float]) -> None:
-        super()._pass(work, shares)
+        batch, given = work.on(self.device)
+        self._descend(batch.steadied() if self.compiles else batch, given, shares, work)
         self._bring_home()
+        self.passed += 1
 
     def _bring_home(self) -> None:
-        """Add the twin's gradients to the full ones, in full precision, so that many passes lose nothing."""
-        fulls: list[Any] = self.parameters
-        pairs = [(full, half) for full, half in zip(fulls, self.halves, strict=True) if half.grad is not None]
-        fresh = [(full, half) for full, half in pairs if full.grad is None]
-        for full, _ in fresh:
-            full.grad = torch.empty_like(full)
-        _copy([full.grad for full, _ in fresh], [half.grad for _, half in fresh])
-        more = [(full.grad, half.grad.to(full.dtype)) for full, half in pairs if all(full is not f for f, _ in fresh)]
-        if more:
-            torch._foreach_add_([home for home, _ in more], [grad for _, grad in more])
-        for half in self.halves:
-            half.grad = None
+        """Put the twin's gradients into the full ones, or add them there: many passes lose nothing to rounding."""
+        found, grads = [], []
+        for full, home, half in zip(self.parameters, self.homes, self.halves, strict=True):
+            if half.grad is None and not self.passed:
+                full.grad = home.zero_() if self.fills else None
+            elif half.grad is not None:
+                found.append(home)
+                grads.append(half.grad[: len(home)] if home.ndim else half.grad)
+                half.grad = None
+        if not self.passed:
+            _copy(found, grads)
+        elif found:
+            torch._foreach_add_(found, [grad.to(home.dtype) for home, grad in zip(found, grads, strict=True)])
 
     def finish(self, optimizer: torch.optim.Optimizer) -> None:
         super().finish(optimizer)
-        _copy(self.halves, self.parameters)
+        _copy([half[: len(full)] for full, half in zip(self.parameters, self.halves, strict=True)], self.parameters)
 
 
 @torch.no_grad()

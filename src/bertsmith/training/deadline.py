@@ -1,19 +1,18 @@
 """A run by minutes that turns out slower than its first passes were gets a shorter plan, so that it ends in time.
 
-In: the steps as they go by. Out: an interrupt, and a smaller number of steps for plan.json; the run goes on from the
-checkpoint that the interrupt leaves, and from then on everything is a function of the step again.
+In: the steps as they go by, in the first process. Out: word that it is late, upon which the loop saves and stops in all
+processes at once, and a smaller number of steps for plan.json. The run goes on from that checkpoint, and from then on
+everything is a function of the step again.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from bertsmith.training import timing
-from bertsmith.training.loop import Speed, Watcher
 from bertsmith.training.pretraining_settings import Pretraining
+from bertsmith.training.progress import Watcher
 from bertsmith.training.timing import Pace, read_plan, write_plan
 
-CHECKS = (0.25, 0.5, 0.75, 0.9)  # shares of the steps after which the clock is looked at
+CHECKS = (0.25, 0.5, 0.75, 0.9)  # shares of the steps: the clock is looked at when one of them is reached
 RESERVE = 0.01  # of the minutes: what comes behind the last step takes some
 
 
@@ -24,27 +23,38 @@ class Deadline(Watcher):
         self.path, self.training, self.size, self.begun = path, training, size, begun
         plan = read_plan(path)
         self.pace = Pace(tuple(plan["seconds_a_pass"]), plan["apart"])
-        self.seconds = 60 * plan["minutes"] * (1 - RESERVE)
+        self.seconds = 60 * plan["minutes"] * (1 - RESERVE) - plan.get("scoring", {}).get("at_end", 0.0)
         self.shorter: int | None = None  # steps
         self.entered: int | None = None  # the step at which this process began
 
     def started(self, step: int, steps: int) -> None:
         self.first, self.steps, self.clock, self.shorter = step, steps, timing.now(), None
         self.entered = step if self.entered is None else self.entered
-        self.checks = {round(share * steps) for share in CHECKS}
+        self.checks = [round(share * steps) for share in CHECKS if round(share * steps) > step]
 
-    def stepped(self, step: int, record: Mapping[str, Any] | None, speed: Speed) -> None:
-        if step not in self.checks or step >= self.steps:
-            return
+    def went_back(self, step: int, sentence: str) -> None:
+        """The pace is measured anew, and looked at soon: what was lost took time."""
+        self.first, self.clock = step, timing.now()
+        soon = step + max(1, (self.steps - step) // 4)
+        later = (round(share * self.steps) for share in CHECKS)
+        self.checks = sorted({soon, *(check for check in later if check > step)})
+
+    def is_late(self, step: int) -> bool:
+        """Whether the run must be shortened after this step; several processes ask only every so often."""
+        is_check = bool(self.checks) and step >= self.checks[0]
+        if self.shorter is None and is_check and step < self.steps:
+            self.checks = [check for check in self.checks if check > step]
+            self._look(step)
+        return self.shorter is not None
+
+    def _look(self, step: int) -> None:
         now = timing.now()
         slower = (now - self.clock) / max(self._predict(self.first, step, self.steps), 1e-9)
         # What was done before this process began took the time that the plan gave it.
         left = self.seconds - (now - self.begun) - self._predict(0, self.entered or 0, self.steps)
         if slower * self._predict(step, self.steps, self.steps) > left:
             fitting = self._find_steps(step, left / max(slower, 1e-9))
-            if fitting < self.steps:
-                self.shorter = fitting
-                raise KeyboardInterrupt  # the loop saves what is there and stops
+            self.shorter = fitting if fitting < self.steps else None
 
     def shorten(self) -> str:
         """Write the shorter plan down; a sentence says so."""

@@ -3,15 +3,19 @@
 import atexit
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.nn import functional as F
 
+from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
 from bertsmith.models.network import Network
 
@@ -117,15 +121,43 @@ def _leave() -> None:
 
 
 def shard(network: Network, device: torch.device) -> None:
-    """FSDP2: every process keeps its part of the weights and of the optimizer's state."""
+    """FSDP2: every process keeps its part of the weights and of the optimizer's state.
+
+    Networks inside the network (a generator) are cut up too. All that is no block, theirs included, is one group with
+    what they share: it is put together when any of them reads, stays so while heads score, in as many parts as they
+    like, and its gradients are sent once, at the end of the backward pass.
+    """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard, register_fsdp_forward_method
 
+    # Hidden states are a view of what the last block gave; nobody writes into them.
+    warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view tensor")
     mesh = init_device_mesh(device.type, (dist.get_world_size(),))
-    for block in network.blocks:
-        fully_shard(block, mesh=mesh)
-    fully_shard(network, mesh=mesh)
+    inner = {name: part for name, part in network.named_children() if isinstance(part, Network)}
+    for each in (network, *inner.values()):
+        for block in each.blocks:
+            fully_shard(block, mesh=mesh)
+    fully_shard(network, mesh=mesh, reshard_after_forward=False)
+    for name, part in inner.items():
+        # Sharding prepares for methods of the network alone: one of them calls the part's, and the part calls it.
+        through = f"forward_{name}"
+        setattr(network, through, part.forward)
+        register_fsdp_forward_method(network, through)
+        part.forward = getattr(network, through)  # type: ignore[method-assign]
+    plain = network.score
     register_fsdp_forward_method(network, "score")
+    network.score = partial(_score, plain, network.score)  # type: ignore[method-assign]
+
+
+def _score(
+    plain: Callable[..., Tensor], watched: Callable[..., Tensor], hidden: Tensor, batch: Batch, head: str,
+    at: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """A head's scores. Sharding learns of the backward pass from the hidden states, or where these learn nothing
+    (a frozen encoder) from the scores; not from both, or it would send gradients each time a head is asked, and
+    processes that ask another number of times would wait for each other without end.
+    """
+    return (plain if hidden.requires_grad else watched)(hidden, batch, head, at)
 
 
 def whole(tensor: Tensor) -> Tensor:
@@ -140,6 +172,48 @@ def part_like(tensor: Tensor, model: Tensor) -> Tensor:
     from torch.distributed.tensor import distribute_tensor
 
     return distribute_tensor(tensor.to(model.device), model.device_mesh, model.placements)  # type: ignore[attr-defined]
+
+
+def part_of(tensor: Tensor) -> Tensor:
+    """What this process holds of a tensor, which may be changed in place; all of it where nothing is cut up."""
+    found: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return found
+
+
+def share_out(matrices: Tensor, make: Callable[[Tensor], Tensor], like: Tensor) -> Tensor:
+    """`make` of a stack of matrices, (n, rows, columns) -> the same shape; each process makes its share for all.
+
+    Every process gives all of the matrices or, where weights like `like` are cut up, its rows of each, and gets the
+    same of what was made: the same numbers everywhere, for a matrix is made by one process.
+    """
+    if hasattr(like, "full_tensor"):
+        return _share_rows(matrices, make, like)
+    ranks = dist.get_world_size() if dist.is_initialized() else 1
+    if ranks == 1:
+        return make(matrices)
+    count, each = len(matrices), -(-len(matrices) // ranks)
+    first = dist.get_rank() * each
+    mine = matrices[first : first + each]
+    made = make(F.pad(mine, (0, 0, 0, 0, 0, each - len(mine))))  # a message has one size everywhere
+    gathered = made.new_empty(ranks, *made.shape)
+    dist.all_gather(list(gathered.unbind()), made.contiguous())
+    return gathered.flatten(0, 1)[:count]
+
+
+def _share_rows(parts: Tensor, make: Callable[[Tensor], Tensor], like: Any) -> Tensor:
+    """Each process gets all rows of its share of the matrices, and sends back to each the rows that it keeps."""
+    group, (rows, columns) = like.device_mesh.get_group(), like.shape
+    ranks, (count, own, _) = group.size(), parts.shape
+    each, high = -(-count // ranks), -(-rows // ranks)  # matrices and rows of a process, the last may have fewer
+    parts = F.pad(parts, (0, 0, 0, high - own, 0, ranks * each - count))
+    held = torch.empty_like(parts)
+    dist.all_to_all_single(held, parts, group=group)
+    held = held.view(ranks, each, high, columns).transpose(0, 1).reshape(each, ranks * high, columns)
+    made = F.pad(make(held[:, :rows]), (0, 0, 0, ranks * high - rows))
+    sent = made.view(each, ranks, high, columns).transpose(0, 1).contiguous()
+    back = torch.empty_like(sent)
+    dist.all_to_all_single(back, sent, group=group)
+    return back.flatten(0, 1)[:count, :own]
 
 
 class whole_weights:

@@ -5,7 +5,8 @@
     checkpoints/last-000120 a model folder, plus optimizer.safetensors and state.json, to go on from
     checkpoints/best-000080 a model folder
 
-A checkpoint is written aside, its files are summed up in state.json, and it takes its name when it is whole.
+A checkpoint is written aside, its files are summed up in state.json, and it takes its name when it is whole. It may be
+written while training goes on: then a thread does it, and the next one waits for it.
 """
 
 import json
@@ -16,18 +17,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from bertsmith.errors import BertsmithError
 from bertsmith.models.adapters import MEMBERS
 from bertsmith.models.files import TASK_FILE, WEIGHTS, read_json
+from bertsmith.training.background import Background
 from bertsmith.training.lock import LOCK, FolderLock
 
 STATE, OPTIMIZER, LOG, RUN = "state.json", "optimizer.safetensors", "log.jsonl", "run.json"
 # What a finished run leaves beside them; a run that starts anew takes it away.
 RESULTS = (
-    *(TASK_FILE, "config.json", WEIGHTS, "metrics.json", "report.html", "README.md"),
+    *(TASK_FILE, "config.json", WEIGHTS, "metrics.json", "report.html", "README.md", "curves.svg"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
 )
 
@@ -38,6 +41,7 @@ class RunFolder:
         self.checkpoints = path / "checkpoints"
         self.lock = FolderLock(path)
         self._log: Any = None
+        self._writer = Background()
 
     def claim(self, asked: Mapping[str, Any], overwrite: bool) -> bool:
         """Take the folder for this run; true when the very same run is finished there already.
@@ -112,7 +116,8 @@ class RunFolder:
         return sorted(found, key=lambda path: int(path.name[5:]), reverse=True)
 
     def find_last(self) -> Path | None:
-        """The newest checkpoint that is whole."""
+        """The newest checkpoint that is whole, once the one at work is."""
+        self.wait()
         return next(filter(_is_whole, self._lasts()), None)
 
     def best(self, step: int) -> Path:
@@ -125,19 +130,34 @@ class RunFolder:
                 shutil.rmtree(old, ignore_errors=True)
 
     def save_last(
-        self, step: int, write_model: Callable[[Path], None], optimizer: Mapping[str, Tensor], state: Mapping[str, Any]
-    ) -> None:
+        self, step: int, write_model: Callable[[Path], None], optimizer: Mapping[str, Tensor], state: Mapping[str, Any],
+        is_later: bool = False,
+    ) -> None:  # fmt: skip
+        """With `is_later` it is written while the caller goes on; what is given must stay as it is until then."""
+        path = self.checkpoints / f"last-{step:06d}"
+        if self._log is not None:  # the log must be as safe as the checkpoint that knows its length
+            os.fsync(self._log.fileno())
+        known = {**state, "step": step, "log_bytes": self.log_bytes()}
+
         def write(folder: Path) -> None:
             write_model(folder)
             save_file(dict(optimizer), folder / OPTIMIZER)
 
-        path = self.checkpoints / f"last-{step:06d}"
-        if self._log is not None:  # the log must be as safe as the checkpoint that knows its length
-            os.fsync(self._log.fileno())
-        self._write(path, write, {**state, "step": step, "log_bytes": self.log_bytes()})
-        for old in self.checkpoints.glob("last-*"):
-            if old != path:
-                shutil.rmtree(old, ignore_errors=True)
+        def save() -> None:
+            self._write(path, write, known)
+            for old in self.checkpoints.glob("last-*"):
+                if old != path:
+                    shutil.rmtree(old, ignore_errors=True)
+
+        if is_later:
+            self._writer.start(save)
+        else:
+            self.wait()
+            save()
+
+    def wait(self) -> None:
+        """Until the last checkpoint is whole; what went wrong with one that was to be written later comes up here."""
+        self._writer.wait()
 
     def _write(self, path: Path, write: Callable[[Path], None], state: Mapping[str, Any]) -> None:
         aside = _aside(path)
@@ -152,8 +172,13 @@ class RunFolder:
                 os.replace(path, old)
             os.replace(aside, path)
             shutil.rmtree(old, ignore_errors=True)
-        except OSError as error:
-            raise BertsmithError(f"{path} cannot be written: {error.strerror or error}.") from error
+        except Exception as error:
+            shutil.rmtree(aside, ignore_errors=True)  # a full disk needs the room
+            if isinstance(error, OSError):
+                raise BertsmithError(f"{path} cannot be written: {error.strerror or error}.") from error
+            if isinstance(error, SafetensorError):  # a full disk, too
+                raise BertsmithError(f"{path} cannot be written: {str(error).rstrip('.')}.") from error
+            raise
 
     def read_last(self, path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         return read_json(path / STATE), load_file(path / OPTIMIZER)
@@ -166,9 +191,13 @@ class RunFolder:
         self._log.truncate(known.rfind(b"\n") + 1)
 
     def close_log(self) -> None:
-        if self._log is not None:
-            self._log.close()
-            self._log = None
+        """The end of training: nothing is at work behind it."""
+        try:
+            self.wait()
+        finally:
+            if self._log is not None:
+                self._log.close()
+                self._log = None
 
     def log_bytes(self) -> int:
         return 0 if self._log is None else os.fstat(self._log.fileno()).st_size

@@ -4,7 +4,7 @@ In: a network, a `Study` that says what a step holds and costs, settings, a run 
 the last checkpoint are in the folder. Every random draw is a function of (seed, step, rank, pass).
 """
 
-import math
+import copy
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,66 +12,27 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from bertsmith.errors import BertsmithError, Stopped
 from bertsmith.models.network import Network
-from bertsmith.training.devices import Ranks, choose_precision, part_like, whole, whole_weights
+from bertsmith.training.averaging import Averages
+from bertsmith.training.devices import Ranks, choose_precision, whole, whole_weights
 from bertsmith.training.folder import RunFolder
+from bertsmith.training.guard import Guard
 from bertsmith.training.interrupts import Interrupts
 from bertsmith.training.optimizer import give_state, make_optimizer, named, set_rates, take_state, wake
-from bertsmith.training.passes import Passes, make_passes
+from bertsmith.training.passes import make_passes
+from bertsmith.training.progress import Outcome, OutOfTime, Progress, Speed, Watcher
 from bertsmith.training.schedule import count_steps, layers_awake, rate_share
 from bertsmith.training.settings import Training
+from bertsmith.training.snapshot import copy_to_host
 from bertsmith.training.study import Study
+
+__all__ = ["Loop", "OutOfTime", "Outcome", "Progress", "Speed", "Watcher"]
 
 BUDGETS = {"cpu": 8192, "mps": 16384, "cuda": 65536}  # tokens in a pass
 SMALLEST = 64  # below this a pass cannot be split to save memory
-
-
-@dataclass
-class Progress:
-    """Where a run stands; saved with each checkpoint."""
-
-    step: int = 0
-    evaluated: int = 0  # the step of the last evaluation
-    best_step: int = 0
-    best_value: float | None = None
-    since_best: int = 0  # evaluations
-    stopped: bool = False
-    budget: int = 0
-    skipped: int = 0  # steps whose gradient was not finite
-    scale: tuple[float, int] = (65536.0, 0)  # of fp16 losses, and steps since it last changed
-    since_log: dict[str, float] = field(default_factory=dict)  # what the next record of the log is made of
-
-
-@dataclass
-class Speed:
-    """What training itself took, without evaluations and checkpoints."""
-
-    seconds: float = 0.0
-    tokens: int = 0
-    examples: int = 0
-
-
-@dataclass(frozen=True)
-class Outcome:
-    progress: Progress
-    steps: int
-    speed: Speed
-
-
-@dataclass
-class Watcher:
-    """What may look on; override what you need. Called in the first process only."""
-
-    def started(self, step: int, steps: int) -> None: ...
-
-    def stepped(self, step: int, record: Mapping[str, Any] | None, speed: Speed) -> None:
-        """After each step, with the record that went into the log, if one did."""
-
-    def evaluated(self, step: int, metrics: Mapping[str, float], is_best: bool) -> None: ...
-
-    def finished(self, outcome: Outcome) -> None: ...
 
 
 @dataclass
@@ -84,6 +45,9 @@ class Loop:
     write_model: Callable[[Path], None]
     evaluate: Callable[[], dict[str, float]] | None = None  # the metric that chooses first
     watchers: Sequence[Watcher] = ()
+    freeze: Callable[[], Callable[[Path], None]] | None = None  # gives what writes the model as it was then
+    keeps_best: bool = True
+    is_late: Callable[[int], bool] | None = None  # asked in the first process: whether to save and stop after a step
     opening: Mapping[str, Any] = field(default_factory=dict)  # the log's first record, where there is something to say
     progress: Progress = field(default_factory=Progress)
     speed: Speed = field(default_factory=Speed)
@@ -91,21 +55,26 @@ class Loop:
     def __post_init__(self) -> None:
         self.device = self.ranks.device
         self.precision = choose_precision(self.settings.precision, self.device)
-        self.passes: Passes = make_passes(
-            self.network, self.study, self.settings, self.device, self.precision, self.ranks
-        )
-        self.optimizer = make_optimizer(self.network, self.settings, self.passes.recorded)
-        # By the parameters that the optimizer knows: after an evaluation a sharded network may show whole ones.
-        self.names = named(self.network)
-        self.awake = -1  # layers that learn
+        self.guard = Guard(getattr(self.settings, "guard", 0.0), self.precision)
+        self.prepare()
         an_epoch = self.study.steps_an_epoch()
         self.steps = count_steps(an_epoch, self.settings)
         self.evaluate_every = self.settings.evaluate_every or an_epoch
         self.progress.budget = self.settings.batch_tokens or BUDGETS[self.device.type]
 
+    def prepare(self) -> None:
+        """All that is made from the weights as they are."""
+        self.passes = make_passes(self.network, self.study, self.settings, self.device, self.precision, self.ranks)
+        self.optimizer = make_optimizer(self.network, self.settings, self.passes.recorded)
+        self.averages = Averages(self.optimizer, getattr(self.settings, "average", 0.0))
+        # By the parameters that the optimizer knows: after an evaluation a sharded network may show whole ones.
+        self.names = named(self.network)
+        self.awake = -1  # layers that learn
+
     def run(self) -> Outcome:
-        self._resume()
-        self._tell("started", self.progress.step, self.steps)
+        self.resume()
+        self.guard.remember(self)
+        self.tell("started", self.progress.step, self.steps)
         # torchrun ends its processes by itself, each at another step: there a kept interrupt would only make them wait.
         interrupts = Interrupts(kept=self.ranks.count == 1)
         try:
@@ -115,8 +84,9 @@ class Loop:
             self._stop(self.ranks.count == 1 and not interrupts.is_urgent, interrupts.number)
         finally:
             self.folder.close_log()
+        self.averages.swap()  # for good: what was trained is the mean
         outcome = Outcome(self.progress, self.steps, self.speed)
-        self._tell("finished", outcome)
+        self.tell("finished", outcome)
         return outcome
 
     def _work(self, interrupts: Interrupts) -> None:
@@ -126,8 +96,13 @@ class Loop:
             if not self._owes_evaluation():
                 self._train_until(min(self._next_stop(), self.steps), saved, interrupts)
             if self._owes_evaluation():
-                self._evaluate()
-            self._save()
+                with self.averages.in_place():
+                    self._evaluate()
+            if self.progress.step:  # the guard may have gone back to the beginning, of which there is nothing to keep
+                self._save()
+                self.guard.beginning = {}
+            if self.is_late is not None and self.ranks.first_says(self._is_late()):
+                raise OutOfTime(f"stopped at step {self.progress.step:,} of {self.steps:,}, for want of time.")
             saved = time.monotonic()
 
     def _stop(self, can_save: bool, number: int) -> None:
@@ -157,23 +132,31 @@ class Loop:
                 self.passes.forget()
             set_rates(self.optimizer, self.settings.peak * rate_share(step, self.steps, self.settings))
             self._step(step)
+            self.averages.move(step)
             self.progress.step = step + 1
             logs = self.progress.step % self.settings.log_every == 0 or self.progress.step == stop
             record = self._log() if logs else None
-            is_due = self._is_due(saved, logs)
+            is_back = logs and record is None
+            is_due = is_back or self._is_due(saved, logs)
             if logs or is_due:
                 now = time.monotonic()
                 self.speed.seconds, clock = self.speed.seconds + now - clock, now
-            self._tell("stepped", self.progress.step, record, self.speed)
+            if not is_back:
+                self.tell("stepped", self.progress.step, record, self.speed)
             interrupts.give_way()
             if is_due:
                 return
 
     def _is_due(self, saved: float, logs: bool) -> bool:
-        """Whether it is time to save; several processes ask the first one only where they wait for it anyway."""
-        if self.ranks.count > 1 and not logs:
+        """Whether it is time to save: several processes wait for the first one at logs, and the guard judges there."""
+        if (self.ranks.count > 1 or self.guard.bound) and not logs:
             return False
-        return self.ranks.first_says(time.monotonic() - saved > 60 * self.settings.save_minutes)
+        is_long_ago = time.monotonic() - saved > 60 * self.settings.save_minutes
+        return self.ranks.first_says(is_long_ago or self._is_late())
+
+    def _is_late(self) -> bool:
+        """Whether the first process thinks that this run must end sooner than at its last step."""
+        return self.is_late is not None and self.ranks.is_first and self.is_late(self.progress.step)
 
     def _step(self, step: int) -> None:
         """The passes of one step, in as many parts as memory asks for, then the optimizer."""
@@ -214,14 +197,14 @@ class Loop:
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
 
-    def _log(self) -> dict[str, Any]:
+    def _log(self) -> dict[str, Any] | None:
+        """A record of the steps since the last one; None where their loss was bad and the run went back."""
         losses, norm, skipped = self.passes.report()
         self.progress.skipped += skipped
-        if not all(map(math.isfinite, losses.values())) and self.precision != "fp16":
-            raise BertsmithError(
-                f"the loss is not a number at step {self.progress.step}: the rate {self.settings.peak:g} may be too "
-                f"high, or the data holds what the model cannot read."
-            )
+        if trouble := self.guard.find_trouble(self.progress, losses, self.study):
+            self.guard.go_back(self, trouble)
+            return None
+        self.progress.logged = self.progress.step
         record = {
             "step": self.progress.step,
             "epoch": round(self.progress.step / self.study.steps_an_epoch(), 4),
@@ -256,38 +239,49 @@ class Loop:
         if self.ranks.is_first:
             self.folder.log({"step": self.progress.step, "epoch": epoch, "split": "dev", "metrics": metrics})
         self.progress.evaluated = self.progress.step
-        self._tell("evaluated", self.progress.step, metrics, is_best)
+        self.tell("evaluated", self.progress.step, metrics, is_best)
 
     def _save_best(self) -> None:
-        self._write_model(lambda write: self.folder.save_best(self.progress.step, write))
+        if self.keeps_best:
+            self._write_model(lambda: self.folder.save_best(self.progress.step, self.write_model))
 
     def _save(self) -> None:
-        optimizer = {name: whole(tensor).cpu() for name, tensor in give_state(self.optimizer, self.names).items()}
+        self.folder.wait()  # one checkpoint at a time is written, and its copy of the model is in use until then
         self.progress.scale, self.progress.since_log = self.passes.scale_state(), self.passes.open_sums()
-        state = vars(self.progress)
-        self._write_model(lambda write: self.folder.save_last(self.progress.step, write, optimizer, state))
+        state, optimizer = copy.deepcopy(vars(self.progress)), self._give_optimizer()
+        if self.freeze is None:
+            self._write_model(lambda: self.folder.save_last(state["step"], self.write_model, optimizer, state))
+        else:
+            freeze = self.freeze
+            self._write_model(lambda: self.folder.save_last(state["step"], freeze(), optimizer, state, is_later=True))
 
-    def _write_model(self, save: Callable[[Callable[[Path], None]], None]) -> None:
+    def _give_optimizer(self) -> dict[str, Tensor]:
+        """Its state on the host of the first process; one tensor at a time is whole on the device."""
+        found: dict[str, Tensor] = {}
+        for name, tensor in give_state(self.optimizer, self.names).items():
+            entire = whole(tensor)  # all processes must ask
+            if self.ranks.is_first:
+                found[name] = entire.cpu() if self.freeze is None else copy_to_host({name: entire})[name]
+        return found
+
+    def _write_model(self, save: Callable[[], None]) -> None:
         """Every process gives its part, the first one writes."""
         with whole_weights(self.network):
             if self.ranks.is_first:
-                save(self.write_model)
+                save()
         self.ranks.wait()
 
-    def _resume(self) -> None:
+    def resume(self) -> None:
         """Take the optimizer's state and the progress of the last checkpoint; its weights were loaded already."""
         last = self.folder.find_last()
         if last is not None:
             state, tensors = self.folder.read_last(last)
-            self.progress = Progress(**{name: state[name] for name in vars(Progress())})
+            self.progress = Progress(**{name: state[name] for name in vars(Progress()) if name in state})
+            if self.progress.detours:
+                self.study.detours = self.progress.detours  # type: ignore[attr-defined]  # only such a study has any
             self.passes.set_scale(*self.progress.scale)
             self.passes.set_open_sums(self.progress.since_log)
-            like = {name: parameter for parameter, name in self.names.items()}
-            given = {
-                key: part_like(tensor, like[key.split(".", 1)[1]]) if tensor.ndim else tensor.to(self.device)
-                for key, tensor in tensors.items()
-            }
-            take_state(self.optimizer, self.names, given)
+            take_state(self.optimizer, self.names, tensors)
             if self.ranks.is_first:
                 self.folder.open_log(state["log_bytes"])
         elif self.ranks.is_first:
@@ -296,7 +290,7 @@ class Loop:
                 self.folder.log({"step": 0, **self.opening})
         self.ranks.wait()
 
-    def _tell(self, event: str, *facts: Any) -> None:
+    def tell(self, event: str, *facts: Any) -> None:
         if self.ranks.is_first:
             for watcher in self.watchers:
                 getattr(watcher, event)(*facts)

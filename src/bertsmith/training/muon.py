@@ -1,16 +1,18 @@
 """Muon for the matrices of the blocks, AdamW for all else, as one optimizer.
 
 Muon (Jordan et al. 2024) replaces the gradient's momentum by the nearest orthogonal matrix, so that every direction
-learns at the same pace. Matrices of one shape are stacked and take a few batched products in bfloat16. Updates have the
-size of AdamW's (arXiv 2502.16982), so that both have one rate; with `rows` each row is brought to one size first
-(NorMuon, arXiv 2510.05491).
+learns at the same pace. Matrices of one shape are stacked and take a few batched products in bfloat16; processes share
+them out, whether each holds all of the weights or a part of them. Updates have the size of AdamW's (arXiv 2502.16982),
+so that both have one rate; with `rows` each row is brought to one size first (NorMuon, arXiv 2510.05491).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from bertsmith.training.devices import part_of, share_out
 
 # An odd polynomial a step, each the best for the interval that the one before it leaves (Polar Express, arXiv
 # 2505.16932, for singular values from 1e-3 of the norm on).
@@ -53,16 +55,25 @@ class Muon(torch.optim.Optimizer):
         if bad is not None:
             self.rest.found_inf = bad  # type: ignore[attr-defined]
         self.rest.step()
+        for parameters, group in self._alike():
+            self._turn(parameters, group, bad)
+
+    def _alike(self) -> Iterable[tuple[list[Tensor], dict[str, Any]]]:
+        """Matrices of one shape that step alike, of all layers: with a group that each of them could be in."""
+        found: dict[Any, tuple[list[Tensor], dict[str, Any]]] = {}
         for group in self.param_groups:
-            if group.get("muon"):
-                for shape in dict.fromkeys(p.shape for p in group["params"] if p.grad is not None):
-                    some = [p for p in group["params"] if p.grad is not None and p.shape == shape]
-                    self._turn(some, group, bad)
+            rate = group["share"] if isinstance(group["lr"], Tensor) else group["lr"]  # asking a device would wait
+            for parameter in group["params"] if group.get("muon") else ():
+                if parameter.grad is not None:
+                    key = parameter.shape, rate, group["weight_decay"]
+                    found.setdefault(key, ([], group))[0].append(parameter)
+        return found.values()
 
     def _turn(self, parameters: list[Tensor], group: dict[str, Any], bad: Tensor | None) -> None:
         """One step of matrices of one shape; nothing where the gradient is not finite."""
-        grads: list[Any] = [p.grad for p in parameters]
-        means = [self._mean(p) for p in parameters]
+        own = [part_of(p) for p in parameters]
+        grads: list[Any] = [part_of(p.grad) for p in parameters if p.grad is not None]
+        means = [part_of(self._mean(p)) for p in parameters]
         keep: Any = 1.0
         if bad is not None:
             keep = 1.0 - bad
@@ -70,16 +81,20 @@ class Muon(torch.optim.Optimizer):
         torch._foreach_lerp_(means, grads, 1 - self.momentum)
         # Nesterov's: as if the next gradient were like this one.
         ahead = torch._foreach_lerp(grads, means, self.momentum)
-        update = orthogonalize(torch.stack(list(ahead))).float()
-        rows, columns = update.shape[-2:]
+        update = share_out(torch.stack(list(ahead)).bfloat16(), self._direct, parameters[0])
+        rate = group["lr"]
+        scale = 0.2 * max(parameters[0].shape) ** 0.5
+        torch._foreach_mul_(own, 1 - rate * group["weight_decay"] * keep)
+        torch._foreach_add_(own, list(((-rate * scale * keep) * update).unbind()))
+
+    def _direct(self, matrices: Tensor) -> Tensor:
+        """Where each matrix goes, in full precision."""
+        update = orthogonalize(matrices).float()
         if self.rows:
             size = update.norm(dim=(-2, -1), keepdim=True)
             update = update / (update.norm(dim=-1, keepdim=True) + 1e-7)
             update = update * (size / (update.norm(dim=(-2, -1), keepdim=True) + 1e-7))
-        rate = group["lr"]
-        scale = 0.2 * max(rows, columns) ** 0.5
-        torch._foreach_mul_(parameters, 1 - rate * group["weight_decay"] * keep)
-        torch._foreach_add_(parameters, [(-rate * scale * keep) * one for one in update])
+        return update
 
     def _mean(self, parameter: Tensor) -> Tensor:
         state = self.state[parameter]

@@ -1,4 +1,4 @@
-"""AdamW over groups of parameters: by layer, and with or without weight decay; its state as named tensors."""
+"""The optimizer over groups of parameters, each with its share of the rate and its decay; its state by names."""
 
 import re
 from collections.abc import Mapping
@@ -7,10 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from bertsmith.errors import BertsmithError
 from bertsmith.models.network import Network
+from bertsmith.training.devices import part_like
 from bertsmith.training.settings import Training
 
-MOMENTS = ("exp_avg", "exp_avg_sq", "step")
+MOMENTS = ("exp_avg", "exp_avg_sq", "step", "average")  # the last is averaging.py's
 
 
 def layer_of(name: str, depth: int) -> int:
@@ -23,28 +25,38 @@ def layer_of(name: str, depth: int) -> int:
 
 def parameter_groups(network: Network, settings: Training) -> list[dict[str, Any]]:
     """Biases and norms never decay (BERT's own list); `share` of the rate falls from layer to layer."""
-    groups: dict[tuple[int, bool], list[nn.Parameter]] = {}
+    groups: dict[tuple[int, bool, float], list[nn.Parameter]] = {}
     depth = len(network.blocks)
     for name, parameter in network.named_parameters():
         if not parameter.requires_grad:  # of a frozen encoder
             continue
         decays = parameter.ndim > 1
-        groups.setdefault((layer_of(name, depth), decays), []).append(parameter)
+        layer = layer_of(name, depth)
+        groups.setdefault((layer, decays, own_share(name, settings)), []).append(parameter)
     return [
         {
             "params": parameters,
             "weight_decay": settings.weight_decay if decays else 0.0,
-            "share": settings.layer_decay**layer,
+            "share": settings.layer_decay**layer * own,
             "layer": layer,
         }
-        for (layer, decays), parameters in groups.items()
+        for (layer, decays, own), parameters in groups.items()
     ]
+
+
+def own_share(name: str, settings: Training) -> float:
+    """Of the rate, where pretraining sets the embedding or the heads apart; a generator's go with the rest."""
+    setting = {"embed": "embedding_rate", "heads": "head_rate"}.get(name.partition(".")[0])
+    return getattr(settings, setting, 1.0) if setting else 1.0
 
 
 def make_optimizer(network: Network, settings: Training, capturable: bool = False) -> torch.optim.Optimizer:
     groups = parameter_groups(network, settings)
-    if getattr(settings, "optimizer", "adamw") == "muon":
+    kind = getattr(settings, "optimizer", "adamw")
+    if kind == "muon":
         return _make_muon(network, groups, settings)
+    if kind == "lamb":
+        return _make_lamb(groups, settings)
     if capturable:  # a recorded step reads the rates on the device, all in one tensor
         rates = torch.zeros(len(groups), device=groups[0]["params"][0].device)
         for group, rate in zip(groups, rates.unbind(), strict=True):
@@ -69,8 +81,18 @@ def _make_muon(network: Network, groups: list[dict[str, Any]], settings: Any) ->
         for is_matrix in (True, False):
             some = [p for p in group["params"] if (p in matrices) == is_matrix]
             parted += [{**group, "params": some, "muon": is_matrix}] if some else []
+            if some and not is_matrix and settings.adam_rate is not None:
+                parted[-1]["share"] *= settings.adam_rate / settings.peak
     betas = (settings.beta1, settings.beta2)
     return Muon(parted, momentum=settings.momentum, lr=settings.peak, betas=betas, eps=settings.eps, fused=True)
+
+
+def _make_lamb(groups: list[dict[str, Any]], settings: Training) -> torch.optim.Optimizer:
+    from bertsmith.training.lamb import Lamb
+
+    if any(hasattr(parameter, "full_tensor") for group in groups for parameter in group["params"]):
+        raise BertsmithError("LAMB measures whole tensors, which fsdp cuts up; use spread ddp, or optimizer adamw.")
+    return Lamb(groups, lr=settings.peak, betas=(settings.beta1, settings.beta2), eps=settings.eps)
 
 
 def set_rates(optimizer: torch.optim.Optimizer, rate: float) -> None:
@@ -104,11 +126,15 @@ def give_state(optimizer: torch.optim.Optimizer, names: Mapping[nn.Parameter, st
 def take_state(
     optimizer: torch.optim.Optimizer, names: Mapping[nn.Parameter, str], given: Mapping[str, Tensor]
 ) -> None:
+    """Whole tensors, as `give_state` names them; each goes where its parameter is, or its part of it."""
     for parameter, name in names.items():
         if f"step.{name}" not in given:
             continue
-        state = {m: given[f"{m}.{name}"].clone() for m in MOMENTS if f"{m}.{name}" in given}
-        optimizer.state[parameter] = state
+        known = {moment: given[f"{moment}.{name}"].clone() for moment in MOMENTS if f"{moment}.{name}" in given}
+        optimizer.state[parameter] = {
+            moment: part_like(tensor, parameter) if tensor.ndim else tensor.to(parameter.device)
+            for moment, tensor in known.items()
+        }
 
 
 def named(network: Network) -> dict[nn.Parameter, str]:

@@ -55,14 +55,17 @@ class Passes:
             torch.manual_seed(work.seed if work.seed is not None else self._seed(step, number))
             self._pass(work, shares if number < len(works) else dict.fromkeys(shares, 0.0))
 
+    @property
+    def fills(self) -> bool:
+        """Whether what a step does not use has a gradient of 0. Processes that send gradients to each other must all
+        have them, with or without rows of their own; and what a step leaves out is the same on one as on several."""
+        return (self.ranks.count > 1 and not self.sharded) or len(self.study.names) > 1
+
     def _clear(self) -> None:
         for value in self.now.values():
             value.zero_()
         for parameter in self.parameters:
-            # Processes that send gradients to each other must all have them, with or without rows of their own; and
-            # a head that a step leaves out has a gradient of 0 on one process as it has on several.
-            fills = (self.ranks.count > 1 and not self.sharded) or len(self.study.names) > 1
-            parameter.grad = torch.zeros_like(parameter) if fills and parameter.requires_grad else None
+            parameter.grad = torch.zeros_like(parameter) if self.fills and parameter.requires_grad else None
 
     def _seed(self, step: int, number: int) -> int:
         return seed_of(self.settings.seed, step, self.ranks.rank, number)
@@ -173,7 +176,8 @@ def make_passes(
 ) -> Passes:
     half = precision != "fp32"  # the kernels for rows of different lengths are for half precision
     # What a pass of pretraining asks changes from step to step, so it is compiled, not recorded.
-    if device.type == "cuda" and half and getattr(study, "can_twin", False) and not settings.recompute:
+    is_whole = not any(hasattr(parameter, "full_tensor") for parameter in network.parameters())
+    if device.type == "cuda" and half and is_whole and getattr(study, "can_twin", False):
         from bertsmith.training.compiled import TwinPasses
 
         return TwinPasses(network, study, settings, device, precision, ranks)

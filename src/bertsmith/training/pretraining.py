@@ -5,7 +5,8 @@ hidden of them and every other draw is a function of (seed, step), the same for 
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,11 +44,12 @@ class PretrainingStudy:
         self.steps, self.pass_size = steps, size
         self.examples = len(corpus)
         self._budget = 0  # what the loop gave last
+        self.detours: list[list[int]] = []  # a step, and how many passes on the rows are from there
         # Those that never change are the loop's business, so that its log shows each loss before its weight.
-        fixed = objective.weights(0.0) == objective.weights(1.0)
+        fixed = all(objective.weights(done / 100) == objective.weights(0.0) for done in range(101))
         self.weights: Mapping[str, float] = objective.weights(0.0) if fixed else {}
         self.has_fixed_weights = fixed
-        self.can_twin = settings.compile and not objective.parts()  # a generator reads with the full weights
+        self.can_twin = settings.compile
 
     def steps_an_epoch(self) -> int:
         """So many steps read as many tokens as the corpus has."""
@@ -67,8 +69,24 @@ class PretrainingStudy:
         mine = self.plan.passes(step, rank, ranks)
         if not mine:  # fewer passes than processes: one that costs nothing, as all of them must take part
             one = self.plan.passes(step)[0]
-            return [self._work(self.passes[one.phase].rows_of(one.number), step, one.number, done, is_filler=True)]
-        return [self._work(self.passes[one.phase].rows_of(one.number), step, one.number, done) for one in mine]
+            number = one.number + self._further(step)
+            return [self._work(self.passes[one.phase].rows_of(number), step, number, done, is_filler=True)]
+        numbers = [(one.phase, one.number + self._further(step)) for one in mine]
+        return [self._work(self.passes[phase].rows_of(number), step, number, done) for phase, number in numbers]
+
+    def _further(self, step: int) -> int:
+        """How many passes on the rows of a step are from those that were planned."""
+        return next((further for start, further in reversed(self.detours) if start <= step), 0)
+
+    def avoid(self, start: int, behind: int) -> None:
+        """From step `start` on, read what lies behind all rows that the steps before `behind` have read."""
+        read = sum(len(self.plan.passes(step)) for step in range(start, behind))
+        known = [detour for detour in self.detours if detour[0] < start]
+        self.detours = [*known, [start, self._further(behind - 1) + read]]
+
+    def kind_at(self, step: int) -> str:
+        """Losses of steps of one kind may be compared with each other."""
+        return f"phase {self.plan.phase_at(step)}"
 
     def _work(self, rows: Rows, step: int, number: int, done: float, is_filler: bool = False) -> Work:
         expected = self.objective.expect(rows.ordinary, _count_rows(rows), done)
@@ -78,6 +96,16 @@ class PretrainingStudy:
         # By its number in the run, not by who makes it: the same words are hidden for any number of processes.
         seed = seed_of(self.settings.seed, step, 0, number)
         return Work(rows.ids, rows.segments, rows.lengths, given, counts, seed=seed, facts=facts)
+
+    @contextmanager
+    def read_with(self, twin: Network) -> Iterator[None]:
+        """Inside, what learns beside the network is what learns beside its twin."""
+        own = self.objective.parts()
+        self.objective.use_parts({name: twin.get_submodule(name) for name in own})
+        try:
+            yield
+        finally:
+            self.objective.use_parts(own)
 
     def losses(self, network: Network, batch: Batch, given: Mapping[str, Tensor], work: Work) -> dict[str, Tensor]:
         """The mean of each loss, as many times as the host expected items: it divides by that in the end."""
@@ -107,20 +135,23 @@ class HeldOut:
     network: Network
     device: torch.device
     precision: Any  # a context in which the network computes
+    most: int = HELD_OUT  # passes
 
     def __call__(self) -> dict[str, float]:
         totals: dict[str, list[float]] = {}
-        phase = len(self.study.passes) - 1
-        passes = self.study.passes[phase]
-        tokens = len(self.study.corpus.tokens)
-        count = max(1, min(HELD_OUT, tokens // self.study.pass_size))
+        passes = self.study.passes[-1]
         with torch.no_grad(), torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
-            for number in range(count):
+            for number in range(self.count):
                 torch.manual_seed(seed_of(self.study.settings.seed, 0, 0, number))
                 self._add(totals, passes.rows_of(number), number)
         found = {name: right / max(of, 1e-12) for name, (right, of) in totals.items()}
         losses = {f"{name}_loss": found.pop(name) for name in self.study.names if name in found}
         return {**found, **losses}  # what is right comes first: the loop takes more for better
+
+    @property
+    def count(self) -> int:
+        """Passes in an evaluation."""
+        return max(1, min(self.most, len(self.study.corpus.tokens) // self.study.pass_size))
 
     def _add(self, totals: dict[str, list[float]], rows: Rows, number: int) -> None:
         objective = self.study.objective

@@ -33,8 +33,13 @@ class Pretraining(Training):
     ramp: float = 0.0
     pass_tokens: int | None = None  # in one pass; None: what the device likes
     lengths: str = "128"  # of rows; "128:0.9,512:0.1": nine tenths of the run with the first, the rest with the second
-    optimizer: Literal["adamw", "muon"] = "adamw"
+    optimizer: Literal["adamw", "lamb", "muon"] = "adamw"
     momentum: float = 0.95  # Muon's
+    adam_rate: float | None = None  # the rate of what Muon leaves to AdamW; None: the same
+    embedding_rate: float = 1.0  # the share of the rate at which the embedding learns
+    head_rate: float = 1.0  # and the heads
+    average: float = 0.0  # how much a mean of the weights keeps in a step; it is scored and saved; 0: none
+    guard: float = 8.0  # a loss so many spreads above the recent ones takes the run back (guard.py); 0: never
     compile: bool = True  # on CUDA: compile a block once, for all layers
     graphs: bool = False  # what a pass asks changes from step to step
 
@@ -42,13 +47,23 @@ class Pretraining(Training):
         super().__post_init__()
         for name in ("tokens", "first_tokens", "pass_tokens"):
             self._need(name, getattr(self, name) is None or getattr(self, name) >= 1, "at least 1")
-        for name, high in (("ramp", 1.0), ("momentum", 0.9999)):
+        for name, high in (("ramp", 1.0), ("momentum", 0.9999), ("average", 0.999999)):
             self._need(name, 0 <= getattr(self, name) <= high, f"from 0 to {high:g}")
+        for name in ("adam_rate", "embedding_rate", "head_rate"):
+            self._need(name, getattr(self, name) is None or getattr(self, name) > 0, "more than 0")
+        self._need("guard", self.guard == 0 or self.guard >= 1, "0, or at least 1")
+        self._refuse_optimizer()
         for name in ("tokens", "first_tokens", "pass_tokens"):
             given = getattr(self, name)
             if given is not None and given < self.longest:
                 told = f"{name} is {given}, less than a row of {self.longest}"
                 raise BertsmithError(f"{told}; give more of them, or shorter rows (lengths).")
+
+    def _refuse_optimizer(self) -> None:
+        if self.adam_rate is not None and self.optimizer != "muon":
+            raise BertsmithError("adam_rate is for what Muon leaves to AdamW; give optimizer muon, or rate alone.")
+        if self.graphs and self.optimizer != "adamw":
+            raise BertsmithError(f"graphs cannot record a step of {self.optimizer}; leave them out, or use adamw.")
 
     @property
     def longest(self) -> int:

@@ -4,23 +4,26 @@ Everything that can be wrong with them is found here, before a step is made or a
 """
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from bertsmith.data.shards import Corpus
+from bertsmith.data.shards import Corpus, refuse_other, tokenizer_digest
 from bertsmith.errors import BertsmithError
 from bertsmith.models.adapters import find_encoder, is_adapter
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint
 from bertsmith.models.fresh import make_fresh, make_further
-from bertsmith.objectives.making import Made, make_objective
+from bertsmith.models.growing import grow_vocabulary
+from bertsmith.objectives.making import GENERATOR, Made, make_objective
+from bertsmith.text.extension import cut_new_pieces
 from bertsmith.text.loading import load_tokenizer
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.devices import HALF, Ranks, choose_precision
 from bertsmith.training.preparing import Say
-from bertsmith.training.recipes import Recipe
+from bertsmith.training.recipes import FEW_STEPS, Recipe
 from bertsmith.training.watching import show_time
 
 BYTES = 16  # of a parameter in training: itself, its gradient and two moments, in full precision
@@ -41,8 +44,8 @@ class Start:
 
 def prepare(corpus: str | Path, recipe: Recipe, ranks: Ranks, base: Path | None = None) -> Start:
     """`base` is the folder of a trained model that goes on learning."""
-    tokenizer = None if base is None else _read_tokenizer(base)
-    train, held_out = Corpus.open(corpus, tokenizer=tokenizer), Corpus.open(corpus, "held-out")
+    train, held_out = Corpus.open(corpus), Corpus.open(corpus, "held-out")
+    cuts = {} if base is None else find_new_pieces(base, train)
     longest = recipe.training.longest
     if len(train.tokens) < longest:
         told = f"{len(train.tokens):,} tokens, less than a row of {longest}" if len(train.tokens) else "no text"
@@ -52,24 +55,23 @@ def prepare(corpus: str | Path, recipe: Recipe, ranks: Ranks, base: Path | None 
     if base is None:
         checkpoint, origin = _begin(recipe, train, made), "The encoder begins with random weights."
     else:
-        checkpoint, origin = _go_on(recipe, train, made, base)
+        checkpoint, origin = _go_on(recipe, train, made, base, cuts)
     if checkpoint.config.limit < longest:
         told = f"rows of {longest} tokens are too long for an encoder that reads {checkpoint.config.limit}"
         raise BertsmithError(f"{told}; give {'positions' if base is None else 'shorter rows (lengths)'}.")
+    if made.teacher is not None and made.teacher.config.limit < longest:
+        told = f"rows of {longest} tokens are too long for the teacher, which reads {made.teacher.config.limit}"
+        raise BertsmithError(f"{told}; give shorter rows (lengths).")
     made.attach(checkpoint)
-    if base is not None:
-        made.go_on_from(base)
+    if base is not None and not made.go_on_from(base, cuts) and (base / GENERATOR).is_dir() and made.generator:
+        made.notes.append(f"The generator of {base} has another shape; a fresh one begins.")
+    origin = " ".join([origin, *made.notes])
     return Start(train, held_out, recipe, checkpoint, made, recipe.training.pass_size(ranks.device.type), origin)
 
 
 def refuse_unfit(recipe: Recipe, ranks: Ranks) -> None:
     """What cannot be done together."""
     choose_precision(recipe.training.precision, ranks.device)
-    if recipe.training.spread == "fsdp" and ranks.count > 1:
-        if recipe.training.optimizer == "muon":
-            raise BertsmithError("Muon needs whole matrices, which fsdp cuts up; use spread ddp, or optimizer adamw.")
-        if recipe.asking.asks == "replaced":
-            raise BertsmithError("a generator beside the network cannot be cut up by fsdp yet; use spread ddp.")
 
 
 def _begin(recipe: Recipe, corpus: Corpus, made: Made) -> Checkpoint:
@@ -81,11 +83,32 @@ def _begin(recipe: Recipe, corpus: Corpus, made: Made) -> Checkpoint:
     return make_fresh(recipe.preset, heads, sizes, corpus.specials, training.seed, recipe.changed)
 
 
-def _go_on(recipe: Recipe, corpus: Corpus, made: Made, base: Path) -> tuple[Checkpoint, str]:
+def find_new_pieces(base: Path, corpus: Corpus) -> dict[int, tuple[int, ...]]:
+    """What the model's tokenizer makes of the pieces that the corpus's has beside its own; mostly none."""
+    tokenizer, own = _read_tokenizer(base), corpus.tokenizer()
+    if tokenizer is None or own is None:
+        if tokenizer is not None:
+            refuse_other(corpus.folder, corpus.header, tokenizer)
+        return {}
+    if tokenizer_digest(tokenizer) == corpus.header["tokenizer"]:
+        return {}
+    try:
+        return cut_new_pieces(tokenizer, own)
+    except BertsmithError as error:
+        raise BertsmithError(
+            f"{corpus.folder} was made with another tokenizer than that of {base}, which it does not extend either: "
+            f"{error}; build the corpus with the model's own, or with what `bertsmith tokenizer extend` made of it."
+        ) from None
+
+
+def _go_on(
+    recipe: Recipe, corpus: Corpus, made: Made, base: Path, cuts: Mapping[int, Sequence[int]]
+) -> tuple[Checkpoint, str]:
     if recipe.changed:
         name = next(iter(recipe.changed))
         raise BertsmithError(f"{base} has its sizes already; leave {name} out, or the model.")
     known = load_checkpoint(find_encoder(base))
+    grow_vocabulary(known, cuts)
     if known.config.vocabulary < corpus.vocabulary:
         told = f"{base} knows {known.config.vocabulary:,} ids, and {corpus.folder} holds {corpus.vocabulary:,}"
         raise BertsmithError(f"{told}; build the corpus with the model's own tokenizer.")
@@ -95,6 +118,7 @@ def _go_on(recipe: Recipe, corpus: Corpus, made: Made, base: Path) -> tuple[Chec
     fresh = [name for name in heads if name not in known.heads]
     told = f"; its head for {' and '.join(own)} goes on training" if own else ""
     told += f"; a fresh head for {' and '.join(fresh)} was put on it" if fresh else ""
+    told += f"; {len(cuts):,} new pieces begin as the means of those they were cut into" if cuts else ""
     return checkpoint, f"The encoder of {base} goes on learning{told}."
 
 
@@ -139,6 +163,10 @@ def tell_plan(start: Start, minutes: float | None, ranks: Ranks, say: Say) -> No
     }  # fmt: skip
     for name, fact in facts.items():
         say(f"{name:>10}: {fact}")
+    steps = total // training.tokens
+    if steps < FEW_STEPS and not training.max_steps:
+        told = f"{'at most ' if minutes else ''}{steps:,} step{'s' * (steps != 1)}" if steps else "less than one step"
+        say(f"{told} of {training.tokens:,} tokens is little to learn in; smaller ones make more of them (--tokens).")
 
 
 def count_flops(start: Start) -> float:

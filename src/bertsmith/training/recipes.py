@@ -3,38 +3,69 @@
 In: a recipe's name and what a person changes of it. Out: a `Recipe`. Nothing here imports torch: `--help` reads it.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any
 
 from bertsmith.errors import BertsmithError
+from bertsmith.objectives.wording import TAUGHT, Stage, name_questions, read_asks
 from bertsmith.training.choices import suggest
 from bertsmith.training.pretraining_settings import IDLE, Pretraining
 from bertsmith.training.settings import check_types
 
-Asks = Literal["masked", "masked+next", "masked+order", "replaced", "causal+masked", "distilled"]
+FEW_STEPS = 200  # fewer teach a schedule's warm-up and fall little; a plan by minutes says so
 
 
 @dataclass(frozen=True)
 class Asking:
     """What is asked of the text."""
 
-    asks: Asks = "masked"
+    asks: str = "masked"  # objectives/wording.py: "masked+order*0.5", "causal:0.25,masked:0.75"
     mask_rate: str = "0.15"  # "0.3:0.15": from the first to the second over the run
     whole_words: bool = False
     spans: bool = False  # hide runs of words (SpanBERT)
+    phrases: str | None = None  # a file of phrases to hide as a whole, one a line (ERNIE)
     static: bool = False  # hide the same of a row each time
     causal_share: float = 0.25  # causal+masked: of the run, that reads onward
     z_loss: float = 0.0
-    teacher: str | None = None  # distilled: the folder of the model to learn from
+    generator_share: float = 0.25  # replaced: the generator's width, as a share of the network's
+    replaced_weight: float = 50.0  # replaced: of the loss of telling them, beside the generator's
+    teacher: str | None = None  # distilled, relations: the folder of the model to learn from
+    temperature: float = 2.0  # distilled: softens both distributions
+    distil_weights: str = "5,2,1"  # distilled: of the teacher's distribution, the hidden words, the states' angle
 
     def __post_init__(self) -> None:
         check_types(self)
         self.rates()
-        if not 0 < self.causal_share < 1:
-            raise BertsmithError(f"causal_share is {self.causal_share}; it must be between 0 and 1.")
-        if (self.asks == "distilled") != (self.teacher is not None):
-            raise BertsmithError("a teacher is for asks=distilled, and that needs one; give both or none.")
+        self.losses_of_distillation()
+        for name, high in (("causal_share", 1.0), ("generator_share", 1.0), ("temperature", math.inf)):
+            if not 0 < getattr(self, name) < high and not (name == "generator_share" and self.generator_share == 1):
+                between = "between 0 and 1" if name == "causal_share" else "above 0"
+                wanted = "above 0 and at most 1" if name == "generator_share" else between
+                raise BertsmithError(f"{name} is {getattr(self, name)}; it must be {wanted}.")
+        if self.replaced_weight < 0:
+            raise BertsmithError(f"replaced_weight is {self.replaced_weight}; it must be at least 0.")
+        taught = [name for name in name_questions(self.stages()) if name in TAUGHT]
+        if taught and self.teacher is None:
+            raise BertsmithError(f"asks is {self.asks!r}, and {taught[0]} needs a teacher; give its folder (teacher).")
+        if self.teacher is not None and not taught:
+            raise BertsmithError(f"a teacher is for {' and '.join(TAUGHT)}, and asks is {self.asks!r}; leave one out.")
+
+    def stages(self) -> list[Stage]:
+        """The questions, and for which part of the run they are asked."""
+        return read_asks(self.asks, self.causal_share)
+
+    def losses_of_distillation(self) -> tuple[float, float, float]:
+        try:
+            found = [float(part) for part in self.distil_weights.split(",")]
+        except ValueError:
+            found = []
+        if len(found) != 3 or not all(0 <= weight < math.inf for weight in found) or not any(found):
+            raise BertsmithError(
+                f'distil_weights is {self.distil_weights!r}; give three numbers as in "5,2,1", of which some may be 0.'
+            )
+        return found[0], found[1], found[2]
 
     def rates(self) -> float | tuple[float, float]:
         try:
@@ -81,33 +112,49 @@ class Recipe:
 RECIPES = {
     recipe.name: recipe
     for recipe in (
-        # 256 rows of 512 tokens, a tenth of the steps first at 128 (appendix A.2); here by tokens.
+        # arXiv 1810.04805, appendix A.2: 256 rows of 512 tokens, nine tenths of a million steps with rows of 128, the
+        # rate over 10,000 steps to 1e-4 and linearly down. Its data was masked ten times before training; here anew
+        # each time, which within ten epochs is the same. eps and clipping are those of the first release.
         Recipe(
             "bert", "bert-base", asking=Asking("masked+next"),
-            training=Pretraining(rate=1e-4, tokens=131_072, lengths="128:0.9,512:0.1", eps=1e-6),
+            training=Pretraining(rate=1e-4, warmup=0.01, tokens=131_072, lengths="128:0.9,512:0.1", eps=1e-6),
         ),
+        # arXiv 1907.11692, table 9: 8,192 rows of 512, 24,000 of 500,000 steps of warm-up, no clipping.
         Recipe(
             "roberta", "roberta-base", asking=Asking("masked"),
-            training=Pretraining(rate=6e-4, warmup=0.048, tokens=4_194_304, lengths="512", beta2=0.98, eps=1e-6),
+            training=Pretraining(
+                rate=6e-4, warmup=0.048, tokens=4_194_304, lengths="512", beta2=0.98, eps=1e-6, clip=0.0,
+            ),
         ),
-        # LAMB in the paper; AdamW at its rate for such batches.
+        # arXiv 1909.11942, section 4.1: LAMB, 4,096 rows of 512, rate 0.00176, 125,000 steps, 3,125 of them warm-up (in
+        # the first release). Its n-grams have at most three words; ours are SpanBERT's, of at most ten.
         Recipe(
             "albert", "albert-base", asking=Asking("masked+order", spans=True),
-            training=Pretraining(rate=1e-3, warmup=0.025, tokens=2_097_152, lengths="512", eps=1e-6),
+            training=Pretraining(
+                rate=1.76e-3, warmup=0.025, tokens=2_097_152, lengths="512", optimizer="lamb", eps=1e-6,
+            ),
         ),
+        # arXiv 1910.01108, section 3: up to 4,000 rows a step; the rest as in the first release's train.py. With a
+        # teacher it is distilled, without one the same student learns alone.
         Recipe(
             "distilbert", "distilbert-base", asking=Asking("masked"),
-            training=Pretraining(rate=5e-4, warmup=0.05, tokens=2_097_152, lengths="512", eps=1e-6),
+            training=Pretraining(
+                rate=5e-4, warmup=0.05, tokens=2_097_152, lengths="512", eps=1e-6, weight_decay=0.0, clip=5.0,
+            ),
         ),
+        # arXiv 2003.10555, table 6, small: 128 rows of 128, 10,000 of a million steps of warm-up, a generator of a
+        # quarter, its loss beside 50 times the other.
         Recipe(
-            "electra", "electra-small", asking=Asking("replaced"),
+            "electra", "electra-small", asking=Asking("replaced", generator_share=0.25, replaced_weight=50.0),
             training=Pretraining(rate=5e-4, warmup=0.01, tokens=16_384, lengths="128", eps=1e-6),
         ),
+        # arXiv 2412.13663, section 2.2 and appendix A, base: rows of 1,024, of which a step holds 768 and after 50 of
+        # 1,719 billion tokens 4,608; 3 billion of warm-up, 50 of fall. StableAdamW there, AdamW with clipping here.
         Recipe(
             "modernbert", "modernbert-base", asking=Asking("masked", mask_rate="0.3"),
             training=Pretraining(
-                rate=8e-4, warmup=0.02, schedule="trapezoid", tokens=524_288, lengths="1024", weight_decay=1e-5,
-                beta2=0.98, eps=1e-6,
+                rate=8e-4, warmup=0.0017, schedule="trapezoid", cooldown=0.03, tokens=4_718_592, first_tokens=786_432,
+                ramp=0.03, lengths="1024", weight_decay=1e-5, beta2=0.98, eps=1e-6,
             ),
         ),
         # Ours: what others open (ModernBERT's parts, all layers global), Muon, falling masks, long rows at the end.
@@ -126,7 +173,7 @@ RECIPES = {
 
 
 KINDS = {each.name: kind for kind in (Pretraining, Asking, Shape) for each in fields(kind) if each.name not in IDLE}
-WORDS = ("lengths", "mask_rate", "teacher")  # that may be given as a number, or a path, too
+WORDS = ("lengths", "mask_rate", "teacher", "phrases", "distil_weights")  # may be a number or a path
 
 
 def refuse_idle(setting: str) -> None:
@@ -152,5 +199,7 @@ def find_recipe(name: str, given: Mapping[str, Any]) -> Recipe:
     if "tokens" in changed and "first_tokens" not in changed:
         changed["first_tokens"] = None  # the recipe's belong to its own size
     training = Pretraining(**{**vars(recipe.training), **changed})
+    if parts[Asking].get("teacher") is not None:
+        parts[Asking].setdefault("asks", "distilled")  # what else would it be for
     asking = Asking(**{**vars(recipe.asking), **parts[Asking]})
     return Recipe(name, shape.preset or recipe.preset, sizes, shape.sizes(), asking, training)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bertsmith.data.batch import Batch, plan_batches
+from bertsmith.data.batch import Batch, plan_batches, send
 from bertsmith.errors import BertsmithError
 from bertsmith.models.network import Network
 from bertsmith.tasks.losses import Criterion, find_known
@@ -50,7 +50,7 @@ class Work:
 
     def on(self, device: torch.device) -> tuple[Batch, dict[str, Tensor]]:
         batch = Batch.of_flat(self.ids, self.segments, self.lengths, device)
-        return batch, {name: torch.from_numpy(given.values).to(device) for name, given in self.given.items()}
+        return batch, {name: send(given.values, device) for name, given in self.given.items()}
 
 
 class Study(Protocol):

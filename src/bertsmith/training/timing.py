@@ -8,7 +8,7 @@ import copy
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,9 @@ PLAN = "plan.json"
 WARM, TIMED = 2, 6  # passes
 SPENT = 0.03  # of the minutes, at most, on finding out how long a pass takes
 MARGIN = 0.97  # of the minutes: evaluations and checkpoints take some
+FORWARD = 0.5  # of a pass of training: one that only scores, which is not compiled, at most
+SCORED, ASKED = 0.1, 0.02  # of the minutes, about, that evaluations take, and what is asked one token at a time
+FEWEST = 64  # tokens that are asked for
 SAMPLED = 1000  # steps by which the mean one is estimated
 
 now = time.monotonic
@@ -58,11 +61,46 @@ class Pace:
         return self.predict(training, size, 0, SAMPLED, SAMPLED) / SAMPLED
 
 
+@dataclass(frozen=True)
+class Scoring:
+    """What a run reads to be scored: passes in each of its evaluations, and tokens at its end that are asked alone."""
+
+    evaluations: int = 0
+    passes: int = 0
+    samples: int = 0
+    length: int = 0  # of a row with one such token
+    at_end: float = 0.0  # seconds that those take
+
+
+def plan_scoring(most: Scoring | None, left: float, seconds: float, size: int) -> tuple[Scoring, float]:
+    """As much of it as is a small part of the seconds that are left, and how many of them it takes.
+
+    A pass that only reads takes `seconds`. There is always one in an evaluation, and half of the time is left to learn.
+    """
+    if most is None or not most.passes:
+        return Scoring(), 0.0
+    passes = max(1, min(most.passes, int(SCORED * left / (most.evaluations * seconds))))
+    row = seconds * most.length / size
+    samples = max(FEWEST, min(most.samples, int(ASKED * left / row)))
+    at_end = min(samples * row, left / 4)
+    spent = min(most.evaluations * passes * seconds, left / 4) + at_end
+    return replace(most, passes=passes, samples=samples, at_end=at_end), spent
+
+
+def read_scoring(folder: Path, most: Scoring) -> Scoring:
+    """What was planned in `folder`; else all of it."""
+    path = folder / PLAN
+    return Scoring(**read_plan(path)["scoring"]) if path.exists() and "scoring" in read_plan(path) else most
+
+
 def plan_steps(
     folder: Path, training: Pretraining, minutes: float | None, make_study: MakeStudy, network: Network, ranks: Ranks,
-    say: Say,
+    say: Say, most: Scoring | None = None,
 ) -> int:  # fmt: skip
-    """The steps of a run in `folder`; those that follow from minutes are read there when they are known."""
+    """The steps of a run in `folder`; those that follow from minutes are read there when they are known.
+
+    `most`: what the run would read to be scored if it had time enough.
+    """
     if minutes is None:
         study = make_study(training, 1)
         return training.max_steps or max(1, round((training.epochs or 1.0) * study.steps_an_epoch()))
@@ -73,9 +111,14 @@ def plan_steps(
         pace, size = find_pace(training, make_study, network, ranks, 60 * minutes * SPENT)
         seconds = pace.mean_step(training, size)
         left = 60 * minutes * MARGIN - (now() - begun)
+        scoring, spent = plan_scoring(most, left, FORWARD * pace.passes[-1] * ranks.count, size)
+        left -= spent
+        if ranks.first_says(seconds > left):
+            told = f"a step of {training.tokens:,} tokens takes {seconds:.3g} s, longer than the run"
+            raise BertsmithError(f"{told}; give fewer tokens a step (--tokens), or more minutes.")
         if ranks.is_first:
             facts = {"minutes": minutes, "seconds_a_step": seconds, "seconds_a_pass": pace.passes, "apart": pace.step}
-            write_plan(path, {"steps": max(1, int(left / seconds)), **facts})
+            write_plan(path, {"steps": max(1, int(left / seconds)), **facts, "scoring": asdict(scoring)})
     ranks.wait()
     plan = read_plan(path)
     if not known:

@@ -5,20 +5,33 @@ In: the events of the loop. Out: text for people on standard error, files in the
 
 import shutil
 import sys
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from bertsmith.training.folder import RUN
-from bertsmith.training.loop import Outcome, Speed, Watcher
+from bertsmith.training.progress import Outcome, Speed, Watcher
+
+if TYPE_CHECKING:
+    from bertsmith.training.utilization import Utilization
 
 Say = Callable[[str], None]
+RECENT = 16  # records of the log by which the speed is told
+
+
+class Mark(NamedTuple):
+    """How far a run had come at a record of the log."""
+
+    step: int
+    seconds: float
+    tokens: int
 
 
 class ProgressBar(Watcher):
-    """Steps, loss, tokens/s, time left and the last score on a terminal; everywhere, `say` gets a line an evaluation.
+    """Steps, loss, tokens/s, MFU, time left and the last score on a terminal; `say` always gets a line an evaluation.
 
     A context manager, so that the bar goes away when training ends in an error.
     """
@@ -29,6 +42,8 @@ class ProgressBar(Watcher):
         self.steps = self.first = 0
         self.best: float | None = None  # that was seen here
         self.facts: dict[str, str] = {}  # in the order in which the bar shows them
+        self.utilization: Utilization | None = None  # of the device, where somebody counted what a token costs
+        self._marks: deque[Mark] = deque(maxlen=RECENT)
         self._bar: Any = None
 
     def __enter__(self) -> Self:
@@ -39,7 +54,8 @@ class ProgressBar(Watcher):
 
     def started(self, step: int, steps: int) -> None:
         self.first, self.steps = step, steps
-        self.facts = dict.fromkeys(("loss", "speed", "left", "score"), "")
+        self.facts = dict.fromkeys(("loss", "speed", "used", "left", "score"), "")
+        self._marks.clear()
         if self.terminal:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -53,11 +69,22 @@ class ProgressBar(Watcher):
         if record is not None:
             if "loss" in record:
                 self.facts["loss"] = f"loss {record['loss']:.4f}"
-            if speed.seconds > 0:
-                self.facts["speed"] = f"{speed.tokens / speed.seconds:,.0f} tokens/s"
-                left = (self.steps - step) * speed.seconds / max(step - self.first, 1)
-                self.facts["left"] = f"{show_time(left)} left"
+            self._marks.append(Mark(step, speed.seconds, speed.tokens))
+            self._tell_speed()
         self._update(step)
+
+    def _tell_speed(self) -> None:
+        """By the last records: the first steps of a run may be slow, as kernels are made for them, or small."""
+        last = self._marks[-1]
+        before = self._marks[0] if len(self._marks) > 1 else Mark(self.first, 0.0, 0)
+        seconds, tokens = last.seconds - before.seconds, last.tokens - before.tokens
+        if seconds <= 0 or last.step <= before.step:
+            return
+        rate = tokens / seconds if self.utilization is None else self.utilization.rate(tokens, seconds)
+        self.facts["speed"] = f"{rate:,.0f} tokens/s"
+        if self.utilization is not None:
+            self.facts["used"] = f"MFU {100 * self.utilization.share(tokens, seconds):.3g} %"
+        self.facts["left"] = f"{show_time((self.steps - last.step) * seconds / (last.step - before.step))} left"
 
     def evaluated(self, step: int, metrics: Mapping[str, float], is_best: bool) -> None:
         name, value = next(iter(metrics.items()))
@@ -67,8 +94,14 @@ class ProgressBar(Watcher):
         if is_best:
             best = " (as good as the best so far)" if value == self.best else " (the best so far)"
             self.best = value
-        told = ", ".join(filter(None, (self.facts["loss"], self.facts["speed"])))
+        shown = ["loss", "speed", "used", *(["left"] if self.utilization is not None and step < self.steps else [])]
+        told = ", ".join(filter(None, (self.facts[name] for name in shown)))
         self.say(f"step {step:,} of {self.steps:,}: {name} {value:.4f}{best}" + (f"; {told}" if told else ""))
+
+    def went_back(self, step: int, sentence: str) -> None:
+        self._marks.clear()
+        self._update(step)
+        self.say(sentence)
 
     def finished(self, outcome: Outcome) -> None:
         self._stop()

@@ -7,9 +7,10 @@ so that one drawing serves light, dark and print.
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from bertsmith.evaluation.report.markup import escape, tag, visible
-from bertsmith.evaluation.report.numbers import is_number, round_steps, show_number
+from bertsmith.evaluation.report.numbers import is_number, round_steps, show_count, show_number
 
 WIDTH = 440  # narrow enough that the type stays readable on a phone, wide enough for half a desk's screen
 TYPE = 12
@@ -67,6 +68,24 @@ class Frame:
             parts.append(label(at, self.y.start + 17, text, "middle"))
         parts.append(label(self.x.end, self.y.start + 33, name, "end", "quiet"))
         return "".join(parts)
+
+    def above(self, name: str, known: Sequence[tuple[float, float]]) -> str:
+        """A second count at the numbers of x and at its end: `known` are some (x, count), a straight line between."""
+        parts = [label(self.x.start - 7, self.y.end - 13, name, "end", "quiet")]
+        places = [value for value in self.x.steps() if self.x(value) < self.x.end - TYPE * 4]
+        for value in [*places, self.x.high]:
+            found = interpolate(value, known)
+            if found:  # nothing is no news
+                parts.append(label(self.x(value), self.y.end - 13, show_count(found), "middle", "quiet"))
+        return "".join(parts)
+
+
+def interpolate(at: float, known: Sequence[tuple[float, float]]) -> float | None:
+    """What lies there on the line through these points, which are in order; None beside them."""
+    for (x1, y1), (x2, y2) in pairwise(known):
+        if x1 <= at <= x2:
+            return y1 + (y2 - y1) * (at - x1) / (x2 - x1) if x2 > x1 else y1
+    return None
 
 
 def drawing(inside: str, width: float, height: float, says: str, style: str = "chart") -> str:

@@ -36,6 +36,7 @@ HUB_METRICS = {"f1": "f1", "accuracy": "accuracy", "matthews": "matthews_correla
                "pearson": "pearsonr", "spearman": "spearmanr"}  # fmt: skip
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]*[A-Za-z0-9]")
 SHOWN = 80  # labels
+PICTURE = "curves.svg"  # of a pretraining, beside the card
 
 
 def make_card(facts: RunFacts) -> str:
@@ -49,7 +50,7 @@ def make_card(facts: RunFacts) -> str:
         _section("How to use it", _use(facts)),
         _section("Data", _data(facts)),
         _section("Settings", _rows(["Setting", "Value"], flatten(facts.settings))),
-        _section("Training", _rows(["", ""], list(describe_speed(facts).items()))),
+        _section("Training", _training(facts)),
         _section("Run it again", _code("sh", visible(facts.command)) if facts.command else ""),
     ]
     return make_front(facts) + "\n".join(part + "\n" for part in parts if part)
@@ -139,6 +140,11 @@ def _scores(facts: RunFacts) -> str:
         for name, score in metrics.items()
     ]  # fmt: skip
     return _rows(["Split", "Metric", "Value", f"{100 * facts.level:g} % interval", "Examples"], rows, (2, 3, 4))
+
+
+def _training(facts: RunFacts) -> str:
+    rows = _rows(["", ""], list(describe_speed(facts).items()))
+    return f"![The loss, and what is known of held-out text, over steps]({PICTURE})\n\n{rows}" if facts.tokens else rows
 
 
 def _labels(facts: RunFacts) -> str:

@@ -14,6 +14,7 @@ from bertsmith.evaluation.report.numbers import is_number, show_number, show_sco
 
 LEFT, RIGHT, TOP, BOTTOM = 56, 20, 22, 42
 STRIP = 240  # the width of an interval's mark in a table
+ERRORS = ("ece", "_loss", "perplexity")  # how the names of metrics end that are better when they are less
 COLOURS = 6  # classes c1 to c6 of the style sheet
 
 
@@ -27,16 +28,21 @@ class Series:
 
 
 def draw_lines(
-    series: Sequence[Series], name: str, last: float, best: float | None = None, height: int = 230, zero: bool = False
-) -> str:
-    """Lines over `name` (steps) from 0 to `last`; `best` is where the kept checkpoint stands."""
+    series: Sequence[Series], name: str, last: float, best: float | None = None, height: int = 230, zero: bool = False,
+    tokens: Sequence[tuple[float, float]] = (),
+) -> str:  # fmt: skip
+    """Lines over `name` (steps) from 0 to `last`; `best` is where the kept checkpoint stands.
+
+    `tokens` are some (step, tokens seen by then), which are told above.
+    """
     known = [[(x, y) for x, y in one.points if is_number(x) and is_number(y)] for one in series]
     flat = [point for points in known for point in points]
     # Strong lines set the height, so that one wild step in the background does not flatten all others.
     firm = [y for one, points in zip(series, known, strict=True) for _, y in points if not one.faint]
     across = Scale(0.0, max(last, 1.0), LEFT, WIDTH - RIGHT)
-    frame = Frame(across, Scale.around(firm or [y for _, y in flat], height - BOTTOM, TOP, zero=zero))
-    parts = [frame.axes(name)]
+    top = TOP + 8 if tokens else TOP
+    frame = Frame(across, Scale.around(firm or [y for _, y in flat], height - BOTTOM, top, zero=zero))
+    parts = [frame.axes(name), frame.above("tokens", tokens) if tokens else ""]
     if is_number(best) and across.low <= best <= across.high:
         parts.append(_mark_best(frame, float(best)))
     for one in series:
@@ -161,8 +167,8 @@ def draw_reliability(bins: Sequence[Bin], before: Sequence[Bin] = ()) -> str:
 
 
 def span_scores(splits: Sequence[Metrics]) -> Scale:
-    """One scale for the marks of all splits, as narrow as their values allow; a calibration error is no score."""
-    kept = [score for metrics in splits for name, score in metrics.items() if name.lower() != "ece"]
+    """One scale for the marks of all splits, as narrow as their values allow; what is better when less is no score."""
+    kept = [score for metrics in splits for name, score in metrics.items() if not name.lower().endswith(ERRORS)]
     return Scale.around([value for score in kept for value in _ends(score)], 4, STRIP - 4)
 
 

@@ -19,14 +19,14 @@ Points = list[tuple[float, float]]
 def draw_curves(facts: RunFacts) -> str:
     steps = [record for record in facts.curves if "split" not in record and is_number(record.get("step"))]
     tests = [record for record in facts.curves if record.get("metrics") and is_number(record.get("step"))]
-    dev = {name: _dev_points(tests, name) for record in tests for name in record["metrics"]}
+    dev = {name: dev_points(tests, name) for record in tests for name in record["metrics"]}
     last = max([record["step"] for record in [*steps, *tests]], default=0)
-    rates, norms = (_read(steps, name) for name in ("rate", "norm"))
+    rates, norms = (read_points(steps, name) for name in ("rate", "norm"))
     figures = [
-        _draw_loss(_read(steps, "loss"), dev.pop("loss", []), last, facts.best_step),
+        _draw_loss(read_points(steps, "loss"), dev.pop("loss", []), last, facts.best_step),
         _draw_dev(dev, last, facts),
-        _draw_one("Learning rate", last, thin(rates)),
-        _draw_one("Gradient norm", last, smooth(norms), thin(norms)),
+        draw_one("Learning rate", last, thin(rates)),
+        draw_one("Gradient norm", last, smooth(norms), thin(norms)),
     ]
     shown = "".join(figures)
     return tag("div", shown, {"class": "grid"}) if shown else ""
@@ -41,11 +41,11 @@ def _number(value: Any) -> float:
     return float(found) if is_number(found) else float("nan")
 
 
-def _dev_points(tests: Sequence[dict[str, Any]], name: str) -> Points:
+def dev_points(tests: Sequence[dict[str, Any]], name: str) -> Points:
     return [(record["step"], _number(record["metrics"][name])) for record in tests if name in record["metrics"]]
 
 
-def _read(steps: Sequence[dict[str, Any]], name: str) -> Points:
+def read_points(steps: Sequence[dict[str, Any]], name: str) -> Points:
     return [(record["step"], _number(record[name])) for record in steps if name in record]
 
 
@@ -76,7 +76,7 @@ def _draw_dev(dev: dict[str, Points], last: float, facts: RunFacts) -> str:
     return show_figure("Scores on dev", draw_lines(series, "step", last, facts.best_step), legend)
 
 
-def _draw_one(name: str, last: float, points: Points, behind: Points | None = None) -> str:
+def draw_one(name: str, last: float, points: Points, behind: Points | None = None) -> str:
     if not any(is_number(y) for _, y in points):
         return ""
     series = [Series(name, behind, 3, faint=True)] if behind and len(behind) > 2 * SMOOTH else []

@@ -76,6 +76,8 @@ class Speed(TypedDict, total=False):
     seconds: float
     device: str
     peak_memory: int  # bytes
+    utilization: float  # of the device's peak, in matrix products (MFU)
+    peak: str  # what that peak is, and who says so
 
 
 class Mistake(TypedDict, total=False):
@@ -126,6 +128,7 @@ class RunFacts:
     metrics: dict[str, Metrics] = field(default_factory=dict)  # split -> metrics
     level: float = 0.95  # of the intervals
     curves: list[dict[str, Any]] = field(default_factory=list)  # the records of log.jsonl
+    tokens: list[tuple[int, int]] = field(default_factory=list)  # (step, tokens learned from by then), some of them
     best_step: int | None = None
     confusion: Confusion | None = None
     per_label: list[LabelScore] = field(default_factory=list)

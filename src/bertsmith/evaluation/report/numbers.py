@@ -34,6 +34,14 @@ def show_number(value: float) -> str:
     return sign + (f"{size:,.0f}" if size >= 1000 else f"{size:.4g}")
 
 
+def show_count(value: float) -> str:
+    """How many, in three signs or so: 950 · 41k · 1.5M · 2B."""
+    for unit, size in (("B", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= 0.9995 * size:
+            return f"{value / size:.3g}{unit}"
+    return f"{value:.3g}"
+
+
 def show_share(part: float, whole: float) -> str:
     """A percentage that says neither 0 when there is something nor 100 when something is missing."""
     if not whole:

@@ -3,16 +3,16 @@
 from importlib.resources import files
 
 from bertsmith.evaluation.report import sections
-from bertsmith.evaluation.report.curves import draw_curves
 from bertsmith.evaluation.report.facts import RunFacts
 from bertsmith.evaluation.report.markup import escape, isolate, tag
+from bertsmith.evaluation.report.pretraining_curves import draw_course
 from bertsmith.evaluation.report.wording import name_run, name_task
 
 PARTS = (
     ("members", "Members", sections.show_members),
     ("scores", "Scores", sections.show_scores),
     ("caveats", "Before you quote a number", sections.show_caveats),
-    ("training", "Training", draw_curves),
+    ("training", "Training", draw_course),
     ("labels", "Each label", sections.show_labels),
     ("thresholds", "Thresholds", sections.show_thresholds),
     ("confusion", "Confusion matrix", sections.show_confusion),

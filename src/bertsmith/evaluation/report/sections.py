@@ -43,7 +43,8 @@ def show_tiles(facts: RunFacts) -> str:
         tiles.append(tag("div", tag("span", escape(name)) + value + under))
     if not tiles:
         return ""
-    n = None if facts.members else next((score["n"] for score in facts.main.values() if score.get("n")), None)
+    alike = not facts.members and not facts.tokens  # all scores are of the same examples
+    n = next((score["n"] for score in facts.main.values() if alike and score.get("n")), None)
     told = f"On {escape(facts.split)}" + (f", {n:,} examples" if n else "")
     level = (
         f"; the range is the {100 * facts.level:g} % interval" if any("low" in s for s in facts.main.values()) else ""

@@ -70,12 +70,14 @@ def describe_speed(facts: RunFacts) -> dict[str, str]:
     speed = facts.speed
     seconds, memory = speed.get("seconds"), speed.get("peak_memory")
     examples, tokens = speed.get("examples_per_second"), speed.get("tokens_per_second")
+    used, peak = speed.get("utilization"), speed.get("peak")
     found = {
         "Best step": f"{facts.best_step:,}" if facts.best_step is not None else "",
         "Device": speed.get("device") or "",
         "Wall time": show_seconds(seconds) if is_number(seconds) else "",
         "Examples a second": show_number(examples) if is_number(examples) else "",
         "Tokens a second": show_number(tokens) if is_number(tokens) else "",
+        "MFU": f"{show_share(used, 1.0)} of {peak or 'the peak'}" if is_number(used) else "",
         "Peak memory": show_bytes(memory) if is_number(memory) else "",
     }
     return {name: value for name, value in found.items() if value}

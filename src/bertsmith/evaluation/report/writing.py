@@ -1,4 +1,7 @@
-"""What a run leaves for people: `report.html` to look at, `README.md` to share, `metrics.json` to compare."""
+"""What a run leaves for people: `report.html` to look at, `README.md` to share, `metrics.json` to compare.
+
+A pretraining leaves its curves as a picture, too, which the card shows.
+"""
 
 import json
 import os
@@ -6,22 +9,26 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from bertsmith.evaluation.report.card import make_card
+from bertsmith.evaluation.report.card import PICTURE, make_card
 from bertsmith.evaluation.report.facts import RunFacts
 from bertsmith.evaluation.report.numbers import is_number
 from bertsmith.evaluation.report.page import make_page
+from bertsmith.evaluation.report.pretraining_curves import draw_picture
 from bertsmith.models.files import read_json
 
 # The log has the curves, and the texts of the errors belong to the report alone: metrics.json may be shared.
-ELSEWHERE = ("curves", "errors")
+ELSEWHERE = ("curves", "tokens", "errors")
 
 
 def write_report(folder: Path, facts: RunFacts) -> None:
-    """Three files in the folder, each whole or not there at all."""
+    """A few files in the folder, each whole or not there at all."""
     folder.mkdir(parents=True, exist_ok=True)
     kept = {name: value for name, value in asdict(facts).items() if name not in ELSEWHERE}
     numbers = json.dumps(_finite(kept), ensure_ascii=True, indent=2, allow_nan=False) + "\n"
-    for name, text in (("metrics.json", numbers), ("README.md", make_card(facts)), ("report.html", make_page(facts))):
+    texts = {"metrics.json": numbers, "README.md": make_card(facts), "report.html": make_page(facts)}
+    if picture := draw_picture(facts):
+        texts[PICTURE] = picture
+    for name, text in texts.items():
         aside = folder / f".{name}.part"
         aside.write_text(text, encoding="utf-8", newline="\n")
         os.replace(aside, folder / name)

@@ -73,20 +73,26 @@ def check_folder(folder: Path, overwrite: bool) -> None:
         raise BertsmithError(f"--out {folder} holds a tokenizer already; --overwrite replaces it.")
 
 
-def save_trained(tokenizer: Tokenizer, vocabulary: Vocabulary, recipe: Recipe, folder: Path) -> None:
-    """Writes all files beside the folder first, so that a full disk leaves what was there."""
+def save_trained(
+    tokenizer: Tokenizer, vocabulary: Vocabulary, recipe: Recipe, folder: Path, has_lists: bool = True
+) -> None:
+    """Writes all files beside the folder first, so that a full disk leaves what was there.
+
+    Without `has_lists` the vocabulary is in tokenizer.json alone: a list has no way to leave ids out."""
     aside = folder.parent / f".{folder.name}.{os.getpid()}"
     try:
         aside.mkdir(parents=True)
         tokenizer.save(aside)
-        _write_files(vocabulary, recipe, aside)
+        if has_lists:
+            _write_files(vocabulary, recipe, aside)
         folder.mkdir(parents=True, exist_ok=True)
-        for old in ("vocab.json", "merges.txt"):  # of another kind they would no longer belong to the rest
+        for old in ("vocab.txt", "vocab.json", "merges.txt"):  # of another kind they would no longer belong to the rest
             (folder / old).unlink(missing_ok=True)
         for path in sorted(aside.iterdir()):
             path.replace(folder / path.name)
-    except OSError as error:
-        raise BertsmithError(f"The tokenizer cannot be written to {folder}: {error.strerror or error}.") from None
+    except (OSError, BertsmithError) as error:
+        why = str(error).rstrip(".").rpartition(": ")[2] if isinstance(error, BertsmithError) else error.strerror
+        raise BertsmithError(f"The tokenizer cannot be written to {folder}: {why or error}.") from None
     finally:
         shutil.rmtree(aside, ignore_errors=True)
 

@@ -59,7 +59,7 @@ class WordCounter:
         words, longest = self.counted.words, self._recipe.longest
         for chunk, count in self._chunks.items():
             text = self._normalizer.normalize_str(chunk) if self._normalizer else chunk
-            for word, _ in self._splitter.pre_tokenize_str(text):
+            for word, _ in self._splitter.pre_tokenize_str(text) if self._splitter else [(text, None)]:
                 if len(word) <= longest:
                     words[word] += count
                 else:

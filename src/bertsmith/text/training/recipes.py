@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 from tokenizers import Regex, normalizers, pre_tokenizers
 
 from bertsmith.errors import BertsmithError
+from bertsmith.text.loading import load_tokenizer
 
 Kind = Literal["wordpiece", "bpe", "unigram"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -36,13 +37,15 @@ _RUNS = rf"▁?[{_EAST}]+|▁?[[\p{{L}}\p{{M}}]&&[^{_EAST}]]+|▁?\p{{N}}+|▁?[
 class Recipe:
     """One kind of tokenizer; `longest` is the most characters of a word that takes part.
 
-    `joined`: a unigram's pieces may hold letters and punctuation together ("word,"), which makes fewer of them.
+    `joined`: a unigram's pieces may hold letters and punctuation together ("word,"), which makes fewer of them. `own`
+    is the folder of a tokenizer that is there already, whose cleaning and splitting are used in place of the kind's.
     """
 
     kind: str
     cased: bool
     longest: int
     joined: bool = False
+    own: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -62,8 +65,14 @@ class Recipe:
         """Finds the parts of a text that the engine may be asked about one by one, with the same words as from all."""
         return _SPACED_WORDS if self.kind == "bpe" else _WORDS
 
+    @property
+    def _engine(self) -> Any:
+        return load_tokenizer(self.own)._engine
+
     def normalizer(self) -> Any:
         """How the engine cleans a text; None where it takes it as it is."""
+        if self.own:
+            return self._engine.normalizer
         if self.kind == "wordpiece":
             return normalizers.BertNormalizer(
                 clean_text=True, handle_chinese_chars=True, strip_accents=None, lowercase=not self.cased
@@ -76,7 +85,9 @@ class Recipe:
         return normalizers.Sequence([normalizers.Nmt(), *accents, normalizers.NFKC()])
 
     def splitter(self) -> Any:
-        """How the engine cuts a cleaned text into words."""
+        """How the engine cuts a cleaned text into words; None where it does not."""
+        if self.own:
+            return self._engine.pre_tokenizer
         if self.kind == "wordpiece":
             return pre_tokenizers.BertPreTokenizer()
         if self.kind == "bpe":

@@ -1,0 +1,180 @@
+"""Does every objective work: presets, what is asked, how words are hidden, a teacher; equal minutes, the same text.
+
+    python benchmarks/objectives.py CORPUS --device cuda --minutes 2 --blimp DIR --keep DIR --out FILE
+    python benchmarks/objectives.py CORPUS --tiny --out FILE      # seconds a row on a CPU: does it run
+    python benchmarks/objectives.py --figure FILE                 # draws an .svg beside it
+
+Presets keep their parts, questions, masking and optimizer. What a run of minutes needs is changed for all of them: 8
+layers of 512 (of which ALBERT shares one; gated ones have an inner width of 1,368, so that a layer has as many weights
+as BERT's), 65,536 tokens a step in rows of 128, no dropout, warm-up over 5 %; `bert` learns at 5e-4, as its 1e-4 is for
+a million steps, `modernbert` falls over 20 % in place of 3 %, and `distilbert` asks for masked words as a teacher comes
+later. Then one shape, BERT's, and one change at a time against `masked`; `bert` is that with next sentences. Last a
+small student, alone and taught by the best of BERT's shape.
+
+`masked at 15 %` is measured the same for all: pieces, held-out rows of 128, the same masks; what a run measures by its
+own questions stands beside it. The mask head of ELECTRA is its generator's: masked words and BLiMP are that one's.
+"""
+
+import argparse
+import json
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pretrained import Figures, make_parser, measure_blimp, measure_masked, pretrain
+from pretrained_open import compare
+
+from bertsmith.training.recipes import Asking, find_recipe
+
+ALL = "--tokens 65536 --lengths 128 --dropout 0 --warmup 0.05"
+SHAPE = "--depth 8 --width 512 --heads 8"
+GATED = f"{SHAPE} --inner 1368"
+TINY_ALL = "--tokens 1024 --lengths 32 --dropout 0 --warmup 0.05"
+TINY = {SHAPE: "--depth 2 --width 32 --heads 2", GATED: "--depth 2 --width 32 --heads 2 --inner 88"}
+BERT = "--recipe bert --rate 5e-4"
+
+
+@dataclass(frozen=True)
+class Row:
+    group: str
+    flags: str
+    shape: str = SHAPE
+    is_taught: bool = False
+
+
+ROWS = {
+    "bert": Row("preset", BERT),
+    "roberta": Row("preset", "--recipe roberta"),
+    "albert": Row("preset", "--recipe albert"),
+    "distilbert": Row("preset", "--recipe distilbert --asks masked"),
+    "electra": Row("preset", "--recipe electra"),
+    "modernbert": Row("preset", "--recipe modernbert --cooldown 0.2", GATED),
+    "smith": Row("preset", "--recipe smith", GATED),
+    "masked": Row("one change", f"{BERT} --asks masked"),
+    "masked+order": Row("one change", f"{BERT} --asks masked+order"),
+    "static": Row("one change", f"{BERT} --asks masked --static"),
+    "whole-words": Row("one change", f"{BERT} --asks masked --whole-words"),
+    "student": Row("student", f"{BERT} --asks masked", "STUDENT"),
+    "student-taught": Row("student", f"{BERT} --asks distilled", "STUDENT", is_taught=True),
+}
+TEACHERS = ("bert", "masked", "masked+order", "static", "whole-words")
+
+
+def spell(name: str, options: argparse.Namespace, teacher: str = "BEST") -> list[str]:
+    """The flags of `bertsmith pretrain` for a row."""
+    row = ROWS[name]
+    shape = student_shape(options) if row.shape == "STUDENT" else TINY[row.shape] if options.tiny else row.shape
+    words = shlex.split(f"{row.flags} {shape} {TINY_ALL if options.tiny else ALL}")
+    taught = ["--teacher", teacher] if row.is_taught else []
+    return [*words, *taught, "--minutes", f"{options.minutes:.5g}"]
+
+
+def student_shape(options: argparse.Namespace) -> str:
+    depth, width = ("1", "32") if options.tiny else options.student.split("x")
+    return f"--depth {depth} --width {width} --heads {max(1, int(width) // (16 if options.tiny else 64))}"
+
+
+def choose_teacher(figures: Figures, options: argparse.Namespace) -> str:
+    """The row of BERT's shape with the best masked words whose folder is still there."""
+    known = {name: figures.rows[name]["masked"]["accuracy"] for name in TEACHERS
+             if "masked" in figures.rows.get(name, {}) and (options.keep / name / "config.json").exists()}  # fmt: skip
+    if not known:
+        raise RuntimeError(f"no folder of {', '.join(TEACHERS)} is in {options.keep}; make one of them --again.")
+    return max(known, key=lambda name: known[name])
+
+
+def work(name: str, figures: Figures, options: argparse.Namespace) -> dict[str, Any]:
+    row, folder, length = ROWS[name], options.keep / name, 32 if options.tiny else 128
+    teacher = choose_teacher(figures, options) if row.is_taught else ""
+    words = spell(name, options, str(options.keep / teacher))
+    found: dict[str, Any] = {"group": row.group, **({"teacher": teacher} if teacher else {})}
+    found |= pretrain(words, folder, options)
+    filling = folder / "generator" if (folder / "generator").is_dir() else folder
+    found["masked"] = measure_masked(filling, options, length=length)
+    # What a run has cost is kept though something behind it fails.
+    for part, measure in (
+        ("transformers", lambda: compare(folder, options.corpus, asking_of(words), length)),
+        ("blimp", lambda: measure_blimp(filling, options.blimp, options, 5 if options.tiny else None)),
+    ):
+        if part == "blimp" and options.blimp is None:
+            continue
+        try:
+            found[part] = measure()
+        except Exception as error:
+            found[part] = {"error": f"{type(error).__name__}: {error}"[-1000:]}
+    return found
+
+
+def asking_of(words: list[str]) -> Asking:
+    """What a run's flags ask of a batch, its teacher aside."""
+    recipe = words[words.index("--recipe") + 1]
+    asks = words[words.index("--asks") + 1] if "--asks" in words else find_recipe(recipe, {}).asking.asks
+    return Asking("masked" if asks == "distilled" else asks)
+
+
+def draw(path: Path) -> None:
+    """Bars for masked words and BLiMP, and the curves of the presets."""
+    import matplotlib  # type: ignore[import-not-found,unused-ignore]
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    rows = [row for row in json.loads(path.read_text(encoding="utf-8"))["rows"] if "masked" in row]
+    colours = {"preset": "#4c72b0", "one change": "#dd8452", "student": "#55a868"}
+    figure, axes = pyplot.subplots(1, 3, figsize=(14, 0.32 * len(rows) + 1.6), width_ratios=(1, 1, 1.1))
+    names = [row["name"] + (" (generator)" if row["name"] == "electra" else "") for row in rows]
+    shown = {
+        "masked words right, held out, %": [100 * row["masked"]["accuracy"] for row in rows],
+        "BLiMP, %": [100 * row.get("blimp", {}).get("accuracy", float("nan")) for row in rows],
+    }
+    for axis, (title, values) in zip(axes, shown.items(), strict=False):
+        bars = axis.barh(names, values, color=[colours[row["group"]] for row in rows])
+        axis.bar_label(bars, fmt="%.1f", padding=2, fontsize=8)
+        axis.invert_yaxis()
+        axis.set_title(title, fontsize=10)
+        known = [value for value in values if value == value]
+        axis.set_xlim(max(0, min(known, default=0) - 10), max(known, default=1) * 1.06)
+    for row in rows:
+        if row["group"] != "student" and row["name"] != "electra":  # its first figure is of replaced tokens
+            points = row["curve"]["held_out"]
+            style = {"linestyle": "-" if row["group"] == "preset" else "--", "marker": ".", "linewidth": 1}
+            axes[2].plot([x for x, _ in points], [100 * y for _, y in points], label=row["name"], **style)
+    axes[2].set_title("masked words right by each run's own masks, %", fontsize=10)
+    axes[2].set_xlabel("share of the run")
+    axes[2].legend(fontsize=7)
+    for axis in axes:
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+
+
+def main() -> None:
+    parser = make_parser(__doc__)
+    parser.add_argument("--minutes", type=float, default=2.0, help="of training, a row")
+    parser.add_argument("--seconds", type=float, help="the same in seconds")
+    parser.add_argument("--blimp", type=Path, help="the folder of BLiMP; else it is left out")
+    parser.add_argument("--student", default="4x384", help="LAYERSxWIDTH; a teacher as wide lends its states too")
+    parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the figures of this file and run nothing")
+    options = parser.parse_args()
+    if options.figure:
+        return draw(options.figure)
+    options.minutes = options.seconds / 60 if options.seconds else 0.05 if options.tiny else options.minutes
+    names = options.only or list(ROWS)
+    if unknown := [name for name in names if name not in ROWS]:
+        parser.error(f"there is no row {unknown[0]}; the rows are {', '.join(ROWS)}")
+    if options.list or options.corpus is None:  # `make bench` calls every script, and the text cannot be shipped
+        for name in names:
+            print(f"bertsmith pretrain --corpus CORPUS {shlex.join(spell(name, options))} --out runs/{name}")
+        return None
+    command = f"python benchmarks/objectives.py CORPUS --device {options.device} --minutes {options.minutes:g}"
+    figures = Figures(options, f"{command} --blimp DIR")
+    figures.facts["minutes"] = options.minutes
+    for name in names:
+        figures.make(name, lambda name=name: work(name, figures, options))  # type: ignore[misc]
+    sys.exit(figures.status())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""Activations on a GPU in training, with a gate or without: each number is read and written once in either pass.
+
+In: a product, which may hold gates and values side by side. Out: what the next product reads. A compiler that sees the
+two halves of a row apart joins their gradients by computing each of them everywhere, and rather activates a second time
+in the backward pass than keep what it had.
+
+Imports Triton: only a GPU's path may import this file.
+"""
+
+from typing import Any
+
+import torch
+import triton
+from torch import Tensor
+
+from bertsmith.layers import activation_kernels as kernels
+
+BLOCK = 2048
+KINDS = ("gelu", "gelu_tanh", "silu", "relu")
+
+
+@torch.library.custom_op("bertsmith::gate", mutates_args=())
+def gate(both: Tensor, kind: str) -> Tensor:
+    """both (tokens, 2 * inner), gates before values -> (tokens, inner)"""
+    inner = both.shape[1] // 2
+    out = both.new_empty(len(both), inner)
+    kernels.gate[(triton.cdiv(out.numel(), BLOCK),)](both, out, out.numel(), INNER=inner, KIND=kind, BLOCK=BLOCK)
+    return out
+
+
+@gate.register_fake
+def _(both, kind):  # type: ignore[no-untyped-def]
+    return both.new_empty(both.shape[0], both.shape[1] // 2)
+
+
+@torch.library.custom_op("bertsmith::gate_back", mutates_args=())
+def gate_back(grad: Tensor, both: Tensor, kind: str) -> Tensor:
+    out = torch.empty_like(both)
+    count, inner = grad.numel(), grad.shape[1]
+    given = grad.contiguous()
+    kernels.gate_back[(triton.cdiv(count, BLOCK),)](given, both, out, count, INNER=inner, KIND=kind, BLOCK=BLOCK)
+    return out
+
+
+@gate_back.register_fake
+def _(grad, both, kind):  # type: ignore[no-untyped-def]
+    return torch.empty_like(both)
+
+
+def _keep(ctx: Any, inputs: tuple[Tensor, str], output: Tensor) -> None:
+    ctx.save_for_backward(inputs[0])
+    ctx.kind = inputs[1]
+
+
+def _differentiate(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+    return gate_back(grad, ctx.saved_tensors[0], ctx.kind), None
+
+
+gate.register_autograd(_differentiate, setup_context=_keep)
+
+
+@torch.library.custom_op("bertsmith::activate", mutates_args=())
+def activate(given: Tensor, kind: str) -> Tensor:
+    """The activation of each number."""
+    out = torch.empty_like(given)
+    kernels.apply[(triton.cdiv(out.numel(), BLOCK),)](given, out, out.numel(), KIND=kind, BLOCK=BLOCK)
+    return out
+
+
+@activate.register_fake
+def _(given, kind):  # type: ignore[no-untyped-def]
+    return torch.empty_like(given)
+
+
+@torch.library.custom_op("bertsmith::activate_back", mutates_args=())
+def activate_back(grad: Tensor, given: Tensor, kind: str) -> Tensor:
+    out = torch.empty_like(given)
+    count = out.numel()
+    kernels.apply_back[(triton.cdiv(count, BLOCK),)](grad.contiguous(), given, out, count, KIND=kind, BLOCK=BLOCK)
+    return out
+
+
+@activate_back.register_fake
+def _(grad, given, kind):  # type: ignore[no-untyped-def]
+    return torch.empty_like(given)
+
+
+def _differentiate_plain(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+    return activate_back(grad, ctx.saved_tensors[0], ctx.kind), None
+
+
+activate.register_autograd(_differentiate_plain, setup_context=_keep)

@@ -1,0 +1,97 @@
+"""What a pretraining leaves: a model folder that others open, its scores on held-out text, a report.
+
+In: what a run stood on, and how it ended. Out: files, and metrics by name.
+"""
+
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import bertsmith
+from bertsmith.evaluation.pseudo_perplexity import SAMPLE, measure_pseudo_perplexity
+from bertsmith.evaluation.report import RunFacts, write_report
+from bertsmith.evaluation.report.facts import Score
+from bertsmith.models.checkpoint import save_checkpoint
+from bertsmith.models.files import written_aside
+from bertsmith.models.hub import locate, name_of
+from bertsmith.objectives.making import GENERATOR
+from bertsmith.training.devices import Ranks, cast, choose_precision
+from bertsmith.training.folder import RunFolder
+from bertsmith.training.preparing import Say
+from bertsmith.training.pretraining_start import Start
+from bertsmith.training.progress import Outcome
+from bertsmith.training.timing import Scoring, read_scoring
+from bertsmith.training.utilization import Utilization
+
+HELD_OUT = "held-out"
+SEEN = 100  # points between which the tokens that were seen are a straight line
+
+
+def write_folder(start: Start, folder: Path) -> None:
+    """A model folder that others open; of codes that no tokenizer made, without a tokenizer."""
+    save_checkpoint(start.checkpoint, folder)
+    start.made.save(folder)
+    tokenizer = start.corpus.tokenizer()
+    for each in (folder, folder / GENERATOR):
+        if tokenizer is not None and each.exists():
+            tokenizer.save(each)
+
+
+def find_surprise(start: Start, folder: RunFolder, ranks: Ranks) -> Score | None:
+    """The pseudo-perplexity of the held-out text, once, at the end; the same in all processes."""
+    training = start.recipe.training
+    precision = partial(cast, choose_precision(training.precision, ranks.device), ranks.device)
+    length = training.phases()[-1].length
+    samples = read_scoring(folder.path, Scoring(samples=SAMPLE)).samples or SAMPLE
+    network = start.checkpoint.network
+    return measure_pseudo_perplexity(start.held_out, length, network, ranks.device, precision, samples)
+
+
+def count_seen(start: Start, steps: int) -> list[tuple[int, int]]:
+    """After how many steps how many tokens were learned from, at some points of a run."""
+    training = start.recipe.training
+    sizes = np.cumsum([0, *(training.tokens_at(step, steps, start.size) for step in range(steps))])
+    some = sorted({round(part * steps / SEEN) for part in range(SEEN + 1)})
+    return [(step, int(sizes[step])) for step in some]
+
+
+def describe_run(
+    start: Start, folder: RunFolder, asked: dict[str, Any], outcome: Outcome, surprise: Score | None,
+    speedometer: Utilization,
+) -> RunFacts:  # fmt: skip
+    """The last state, as it stands at the end of the schedule, with what its last evaluation found."""
+    log, speed = folder.read_log(), outcome.speed
+    found = [record["metrics"] for record in log if record.get("split") == "dev"]
+    scores: dict[str, Score] = {name: {"value": one} for name, one in (found[-1] if found else {}).items()}
+    if surprise is not None:
+        scores["pseudo_perplexity"] = surprise
+    # Where a model lay on somebody's disk is nobody's business.
+    shown = {name: value for name, value in asked.items() if name not in ("model", "teacher", "phrases")}
+    device = str(start.checkpoint.network.embed.tokens.weight.device)
+    return RunFacts(
+        task="mask" if "mask" in start.checkpoint.heads else "pretrain",
+        title=f"Pretraining: {start.recipe.name}",
+        base="" if asked["model"] is None else name_of(locate(asked["model"])),
+        date=datetime.now(UTC).date().isoformat(),
+        version=bertsmith.__version__,
+        metrics={HELD_OUT: scores},
+        curves=log,
+        tokens=count_seen(start, outcome.steps),
+        settings={**shown, "steps": outcome.steps},
+        speed={**speedometer.as_facts(speed.tokens, speed.seconds), "device": device},  # type: ignore[typeddict-item]
+    )
+
+
+def write_results(start: Start, folder: RunFolder, facts: RunFacts, say: Say) -> dict[str, float]:
+    with written_aside(folder.path) as aside:
+        write_folder(start, aside)
+        write_report(aside, facts)
+    metrics = {name: score["value"] for name, score in facts.metrics[HELD_OUT].items()}
+    told = ", ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+    if told:
+        say(f"held out: {told}")
+    say(f"wrote the encoder and its curve to {folder.path}")
+    return metrics

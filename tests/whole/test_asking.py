@@ -1,0 +1,95 @@
+"""Questions from the settings to a trained folder: weights in the log, teachers of other widths, generators."""
+
+import json
+
+import pytest
+import transformers
+from pretraining_made import SHORT, STEPS, Stop, assert_same, make_corpus, pretrain
+
+import bertsmith
+from bertsmith.errors import BertsmithError
+from bertsmith.models.checkpoint import load_checkpoint
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return make_corpus(tmp_path_factory.mktemp("asking"))
+
+
+@pytest.fixture(scope="module")
+def teacher(corpus, tmp_path_factory):
+    return pretrain(corpus, tmp_path_factory.mktemp("teacher") / "bert", "bert", max_steps=3).folder
+
+
+def read_log(folder):
+    records = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    return [record for record in records if "loss" in record]
+
+
+def test_stages_and_weights_resume_to_the_same_end(corpus, tmp_path):
+    """Three stages, the ends alike: what each step asks is in the log, a stop in between changes nothing."""
+    settings = {**SHORT, "asks": "masked:1,masked+next*0.5:1,masked:1", "log_every": 1}
+    pretrain(corpus, tmp_path / "whole", "bert", **settings)
+    asked = [set(record) & {"masked", "next_sentence"} for record in read_log(tmp_path / "whole")]
+    third = STEPS // 3
+    assert asked == [{"masked"}] * third + [{"masked", "next_sentence"}] * third + [{"masked"}] * third
+    for record in read_log(tmp_path / "whole")[third : 2 * third]:
+        assert record["loss"] == pytest.approx(record["masked"] + record["next_sentence"], rel=1e-4)
+        assert record["next_sentence"] < 0.6  # half of it: a coin's is 0.69
+    with pytest.raises(RuntimeError):
+        pretrain(corpus, tmp_path / "out", "bert", **settings, watchers=[Stop(6, RuntimeError)])
+    pretrain(corpus, tmp_path / "out", "bert", **settings)
+    assert_same(tmp_path / "out", tmp_path / "whole")
+
+
+def test_a_student_of_another_width(corpus, teacher, tmp_path):
+    """The angle is left out in one sentence; the recipe knows that a teacher means distillation."""
+    said = []
+    run = pretrain(corpus, tmp_path / "out", "distilbert", teacher=str(teacher), width=48, heads=3, max_steps=2,
+                   say=said.append)  # fmt: skip
+    assert "The teacher's states are 32 wide and the student's 48, so their angle is left out." in said[0]
+    assert {"distilled_loss", "masked_loss"} <= set(run.metrics) and "cosine_loss" not in run.metrics
+    with pytest.raises(BertsmithError, match="rows of 600 tokens are too long for the teacher, which reads 512"):
+        pretrain(corpus, tmp_path / "no", "distilbert", teacher=str(teacher), lengths="600", tokens=600,
+                 pass_tokens=600, positions=600)  # fmt: skip
+
+
+def test_weights_of_distillation(corpus, teacher, tmp_path):
+    run = pretrain(corpus, tmp_path / "out", "distilbert", teacher=str(teacher), distil_weights="1,0,3", max_steps=2)
+    assert {"distilled_loss", "cosine_loss"} <= set(run.metrics) and "masked_loss" not in run.metrics
+
+
+@pytest.mark.parametrize("asks", ["relations", "masked+relations*0.5", "distilled+relations"])
+def test_attention_relations_of_a_teacher(corpus, teacher, tmp_path, asks):
+    """Of another width and other heads; in place of other losses, or beside them."""
+    run = pretrain(corpus, tmp_path / "out", "bert", asks=asks, teacher=str(teacher), width=48, heads=3, max_steps=3)
+    assert {"queries_loss", "keys_loss", "values_loss"} <= set(run.metrics)
+    assert ("masked_loss" in run.metrics) == (asks != "relations")
+    kind = transformers.BertModel if asks == "relations" else transformers.BertForMaskedLM
+    model, told = kind.from_pretrained(run.folder, output_loading_info=True)
+    missing = [key for key in told["missing_keys"] if "pooler" not in key]
+    assert not missing and not told["unexpected_keys"] and model.config.hidden_size == 48
+
+
+def test_a_generator_of_another_size(corpus, tmp_path):
+    run = pretrain(corpus, tmp_path / "out", "electra", generator_share=0.5, replaced_weight=7.0, max_steps=2,
+                   width=64, heads=4, inner=96, log_every=1)  # fmt: skip
+    generator = load_checkpoint(run.folder / "generator").config
+    assert (generator.width, generator.heads, generator.inner) == (32, 2, 48)
+    record = read_log(run.folder)[0]
+    assert record["loss"] == pytest.approx(record["generator"] + 7 * record["replaced"], rel=1e-4)
+    said = []
+    pretrain_on = {"lengths": "32", "tokens": 256, "max_steps": 1, "device": "cpu", "say": said.append}
+    bertsmith.pretrain(corpus, tmp_path / "on", model=run.folder, **pretrain_on)
+    assert "has another shape; a fresh one begins" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"), [({"minutes": 1}, "less than one step of"), ({"max_steps": 3}, None), ({}, "1 step of")]
+)
+def test_a_plan_of_few_steps_says_so(corpus, tmp_path, settings, told):
+    said = []
+    pretrain(corpus, tmp_path / "out", "roberta", plan=True, say=said.append, width=512, depth=8, heads=8, inner=2048,
+             **{"tokens": 10**9, "pass_tokens": None, **settings})  # fmt: skip
+    few = [sentence for sentence in said if "is little to learn in" in sentence]
+    assert len(few) == (told is not None) and (not few or (told in few[0] and "(--tokens)" in few[0]))
