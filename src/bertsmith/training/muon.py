@@ -48,6 +48,7 @@ class Muon(torch.optim.Optimizer):
         self.param_groups = [*self.param_groups, *self.rest.param_groups]  # the very dictionaries of both
         self.state = self.rest.state
         self.momentum, self.rows = momentum, rows
+        self._stacks: dict[Any, Tensor] = {}  # the momenta of matrices that step alike, which `state` holds one by one
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
@@ -72,16 +73,17 @@ class Muon(torch.optim.Optimizer):
     def _turn(self, parameters: list[Tensor], group: dict[str, Any], bad: Tensor | None) -> None:
         """One step of matrices of one shape; nothing where the gradient is not finite."""
         own = [part_of(p) for p in parameters]
-        grads: list[Any] = [part_of(p.grad) for p in parameters if p.grad is not None]
-        means = [part_of(self._mean(p)) for p in parameters]
+        grads = torch.stack([part_of(p.grad) for p in parameters if p.grad is not None])
+        mean = self._means(parameters)
         keep: Any = 1.0
         if bad is not None:
             keep = 1.0 - bad
-            grads = [torch.where(bad > 0, mean, grad) for grad, mean in zip(grads, means, strict=True)]
-        torch._foreach_lerp_(means, grads, 1 - self.momentum)
+            grads = torch.where(bad > 0, mean, grads)
+        mean.lerp_(grads, 1 - self.momentum)
+        if hasattr(parameters[0], "full_tensor"):
+            torch._foreach_copy_([part_of(self._mean(p)) for p in parameters], list(mean.unbind()))
         # Nesterov's: as if the next gradient were like this one.
-        ahead = torch._foreach_lerp(grads, means, self.momentum)
-        update = share_out(torch.stack(list(ahead)).bfloat16(), self._direct, parameters[0])
+        update = share_out(grads.lerp_(mean, self.momentum).bfloat16(), self._direct, parameters[0])
         rate = group["lr"]
         scale = 0.2 * max(parameters[0].shape) ** 0.5
         torch._foreach_mul_(own, 1 - rate * group["weight_decay"] * keep)
@@ -95,6 +97,20 @@ class Muon(torch.optim.Optimizer):
             update = update / (update.norm(dim=-1, keepdim=True) + 1e-7)
             update = update * (size / (update.norm(dim=(-2, -1), keepdim=True) + 1e-7))
         return update
+
+    def _means(self, parameters: list[Tensor]) -> Tensor:
+        """The momenta of these, one behind the other, so that one kernel moves them all; each one's state is a part."""
+        means = [self._mean(parameter) for parameter in parameters]
+        key = tuple(id(parameter) for parameter in parameters)
+        stack = self._stacks.get(key)
+        if stack is not None and all(part_of(mean)._base is stack for mean in means):
+            return stack
+        stack = self._stacks[key] = torch.stack([part_of(mean) for mean in means])
+        if hasattr(parameters[0], "full_tensor"):  # of those that are cut up each keeps its own
+            return stack
+        for parameter, mean in zip(parameters, stack.unbind(), strict=True):
+            self.state[parameter]["exp_avg"] = mean
+        return stack
 
     def _mean(self, parameter: Tensor) -> Tensor:
         state = self.state[parameter]

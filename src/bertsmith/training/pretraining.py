@@ -44,6 +44,7 @@ class PretrainingStudy:
         self.steps, self.pass_size = steps, size
         self.examples = len(corpus)
         self._budget = 0  # what the loop gave last
+        self._ahead: tuple[Any, list[Work]] = (None, [])  # the passes of one step, made already
         self.detours: list[list[int]] = []  # a step, and how many passes on the rows are from there
         # Those that never change are the loop's business, so that its log shows each loss before its weight.
         fixed = all(objective.weights(done / 100) == objective.weights(0.0) for done in range(101))
@@ -65,6 +66,19 @@ class PretrainingStudy:
             told = f"not enough memory for a pass of {self.pass_size:,} tokens"
             raise BertsmithError(f"{told}; give fewer (pass_tokens), --recompute, or a smaller encoder.")
         self._budget = budget
+        key = (step, rank, ranks, self._further(step))
+        works = self._ahead[1] if self._ahead[0] == key else self._make_works(step, rank, ranks)
+        self._ahead = (key, works)
+        return works
+
+    def prepare(self, step: int, rank: int, ranks: int) -> list[Work]:
+        """The passes of a step that comes next, which `works` will then give; none behind the last."""
+        if step >= self.steps:
+            return []
+        self._ahead = ((step, rank, ranks, self._further(step)), self._make_works(step, rank, ranks))
+        return self._ahead[1]
+
+    def _make_works(self, step: int, rank: int, ranks: int) -> list[Work]:
         done = step / max(1, self.steps)
         mine = self.plan.passes(step, rank, ranks)
         if not mine:  # fewer passes than processes: one that costs nothing, as all of them must take part
