@@ -16,13 +16,11 @@ import typer.main
 import bertsmith
 from bertsmith.cli.app import app
 
-ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(Path(__file__).parent))  # where this is run as a file by another program
+from pretraining_tables import PRETRAINING
+from tables import ROOT, heading, read_results, table
+
 README = ROOT / "README.md"
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def presets() -> str:
@@ -74,15 +72,6 @@ def results() -> str:
         head = ["shape", "", f"{found['texts']:,} texts", "× ours", "one short text", "peak memory"]
         parts.append(f"{found['about']}: `{found['command']}` ({found['date']})\n\n{table(head, rows)}")
     return "\n\n".join(parts)
-
-
-def read_results(pattern: str) -> list[dict[str, Any]]:
-    paths = sorted((ROOT / "benchmarks" / "results").glob(pattern))
-    return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
-
-
-def heading(found: dict[str, Any]) -> str:
-    return f"{found['about']}: `{found['command']}` ({found['date']})"
 
 
 def speeds() -> str:
@@ -201,75 +190,9 @@ def search() -> str:
     return "\n\n".join(parts)
 
 
-def percent(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:.1f}"
-
-
-def objectives() -> str:
-    """One row a run: what it measured by its own questions, the same masked words for all, BLiMP, and who opens it."""
-    parts = []
-    for found in read_results("objectives*.json"):
-        rows = []
-        for row in (row for row in found["rows"] if "masked" in row):
-            own, peer = row["held_out"], row.get("transformers", {})
-            teacher = f" of `{row['teacher']}`" if "teacher" in row else ""
-            rows.append([
-                f"`{row['name']}`{teacher}", percent(row["masked"]["accuracy"]), percent(own.get("masked_accuracy")),
-                percent(own.get("next_sentence_accuracy")), percent(own.get("sentence_order_accuracy")),
-                percent(own.get("replaced_accuracy")), percent(row.get("blimp", {}).get("accuracy")),
-                f"{row['steps']:,}", f"{row['tokens_per_second'] / 1e6:.2f}M",
-                f"{peer.get('class', '–')}{'' if peer.get('opens') else ' (not as here)'}",
-            ])  # fmt: skip
-        head = ["", "masked at 15 %", "by its own masks", "next sentence", "sentence order", "replaced", "BLiMP",
-                "steps", "tokens/s", "opens in"]  # fmt: skip
-        parts.append(f"{heading(found)}, {found['minutes']:g} minutes a row\n\n{table(head, rows)}")
-    return "\n\n".join(parts)
-
-
-def starting_line() -> str:
-    """The recipe beside the plain script, and below it what each change of the recipe does."""
-    parts = []
-    for found in read_results("starting-line*.json"):
-        told = {"masked": "masked at 15 %", "loss": "loss", "masked_stream": "masked, running text", "blimp": "BLiMP",
-                "cola": "CoLA", "sst2": "SST-2", "mrpc": "MRPC", "rte": "RTE", "stsb": "STS-B", "mean": "mean of five",
-                "mnli": "MNLI-m (10k)"}  # fmt: skip
-        ways = {"plain": "plain script", "smith": "`smith`", "plain_warm": "plain script, from MNLI-10k",
-                "smith_warm": "`smith`, from MNLI-10k"}  # fmt: skip
-        summary = found.get("summary", {})
-        rows = [
-            [title, *(f"{summary[way][key]:.{3 if key == 'loss' else 1}f}" if key in summary.get(way, {}) else ""
-                      for key in told)]
-            for way, title in ways.items()
-        ]  # fmt: skip
-        parts.append(f"{heading(found)}\n\n{table(['', *told.values()], rows)}")
-        changes = [row for row in found["rows"] if row.get("kind") == "ablation" and "masked" in row]
-        rows = [
-            [row["name"].removeprefix("ablate "), percent(row["masked"]["accuracy"]), f"{row['masked']['loss']:.3f}",
-             f"{row['tokens_per_second'] / 1e6:.2f}M", f"{row['steps']:,}"]
-            for row in sorted(changes, key=lambda row: row["masked"]["loss"])
-        ]  # fmt: skip
-        parts += [table(["one change", "masked at 15 %", "loss", "tokens/s", "steps"], rows)] if rows else []
-    return "\n\n".join(parts)
-
-
-def pretraining_text() -> str:
-    parts = []
-    for found in read_results("pretraining-text*.json"):
-        rows = [
-            [str(row["length"]), row["contestant"], f"{row['tokens_per_second']:,}", percent(row["real_share"]) + " %",
-             "" if row["times"] is None else f"{row['times']:.2f}", f"{row['memory_mib']:,} MiB"]
-            for row in found["table"]
-        ]  # fmt: skip
-        head = ["longest row", "", "real tokens/s", "of what is computed", "ours / its", "peak memory"]
-        parts.append(f"{heading(found)}\n\n{table(head, rows)}")
-    return "\n\n".join(parts)
-
-
 TABLES = {
     "glue": glue,
-    "objectives": objectives,
-    "starting-line": starting_line,
-    "pretraining-text": pretraining_text,
+    **PRETRAINING,
     "adapters": adapters,
     "features": features,
     "several": several,
