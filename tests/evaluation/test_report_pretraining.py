@@ -8,7 +8,7 @@ import pytest
 from evaluation.test_report_charts import ANY, BROKEN, check_drawing
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pretraining_made import SHORT, SMALL, make_corpus, pretrain
+from pretraining_made import SHORT, SMALL, pretrain
 
 from bertsmith.evaluation.report import RunFacts
 from bertsmith.evaluation.report.axes import interpolate
@@ -60,11 +60,6 @@ def test_between_two_points_lies_a_straight_line(places, at):
     found = interpolate(at, known)
     assert (found is None) == (not known[0][0] <= at <= known[-1][0])
     assert found is None or math.isclose(found, 3 * at + 1, abs_tol=1e-6)
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return make_corpus(tmp_path_factory.mktemp("pictured"))
 
 
 def read_facts(folder):

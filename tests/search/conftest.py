@@ -1,19 +1,15 @@
 """A tiny encoder and its tokenizer, made once."""
 
 import pytest
-import torch
 from tasks.made import bytelevel_files, open_both, sentencepiece_files
 from whole.tiny import make_encoder
 
 import bertsmith
 
 
-@pytest.fixture(scope="session", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+@pytest.fixture(scope="module", autouse=True)
+def small_and_alone(one_thread):
+    """These models are so small that a second thread only waits."""
 
 
 @pytest.fixture(scope="session")

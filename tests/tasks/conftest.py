@@ -1,17 +1,12 @@
 """One folder for each kind of vocabulary and head, made once a run."""
 
 import pytest
-import torch
 from tasks.made import Both, bert_pieces, bytelevel_files, open_both, sentencepiece_files, wordpiece_files
 
 
-@pytest.fixture(scope="package", autouse=True)
-def one_thread():
+@pytest.fixture(scope="module", autouse=True)
+def small_and_alone(one_thread):
     """These models are so small that a second thread only waits."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

@@ -1,16 +1,12 @@
 """One small model folder for all, and one thread: a second would only wait."""
 
 import pytest
-import torch
 from training.made import make_folder
 
 
-@pytest.fixture(scope="package", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+@pytest.fixture(scope="module", autouse=True)
+def small_and_alone(one_thread):
+    """These models are so small that a second thread only waits."""
 
 
 @pytest.fixture(scope="session")

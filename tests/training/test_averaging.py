@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import pytest
 import safetensors.torch
 import torch
-from pretraining_made import SHORT, STEPS, Stop, assert_same, make_corpus, pretrain
+from pretraining_made import SHORT, STEPS, Stop, assert_same, pretrain
 from training.poisoned import poison, run_killed, run_ranks
 from training.test_guard import LONG, PASSES, pretrain_around
 from training.test_guard import assert_same as assert_all_same
@@ -22,17 +22,7 @@ from bertsmith.training.pretraining_settings import Pretraining
 LAST = f"checkpoints/last-{STEPS:06d}"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return make_corpus(tmp_path_factory.mktemp("averaging"))
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def train(decay, steps, watch):

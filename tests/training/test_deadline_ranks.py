@@ -7,15 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from pretraining_made import make_corpus
 from training.deadline_ranks import train
 
 SPREADS = ("ddp", "fsdp")
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return make_corpus(tmp_path_factory.mktemp("deadline"))
 
 
 @pytest.fixture(scope="module")

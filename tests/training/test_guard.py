@@ -9,7 +9,7 @@ import safetensors.torch
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pretraining_made import Stop, make_corpus, pretrain
+from pretraining_made import Stop, pretrain
 from training.poisoned import LONG, PASSES, poison, run_killed, run_ranks
 
 import bertsmith
@@ -25,17 +25,7 @@ from bertsmith.training.recipes import find_recipe
 NAN = float("nan")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return make_corpus(tmp_path_factory.mktemp("guard"))
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 class Phases:

@@ -8,7 +8,7 @@ import safetensors.torch
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pretraining_made import SHORT, Stop, assert_same, make_corpus, pretrain
+from pretraining_made import SHORT, Stop, assert_same, pretrain
 
 from bertsmith.errors import BertsmithError
 from bertsmith.training.lamb import Lamb
@@ -136,11 +136,6 @@ def test_its_state_comes_back():
         ends.append(parameters)
     assert set(kept) == {f"{moment}.part.{n}" for moment in ("exp_avg", "exp_avg_sq", "step") for n in range(4)}
     assert all(map(torch.equal, *ends))
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return make_corpus(tmp_path_factory.mktemp("lamb"))
 
 
 def test_a_run_with_it_learns_and_goes_on_to_the_same_end(corpus, tmp_path):

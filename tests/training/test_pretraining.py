@@ -15,7 +15,7 @@ import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from objectives.asking import labels_of, padded
-from pretraining_made import SMALL, make_corpus
+from pretraining_made import SMALL
 from torch.nn import functional as F
 from training import pretraining_ranks
 
@@ -31,11 +31,6 @@ from bertsmith.training.recipes import RECIPES, find_recipe
 from bertsmith.training.schedule import rate_share
 
 STEPS = 50
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return make_corpus(tmp_path_factory.mktemp("pretraining"))
 
 
 def reference_losses(model, study, step):

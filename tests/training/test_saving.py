@@ -14,7 +14,7 @@ import safetensors.torch
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pretraining_made import SHORT, STEPS, Stop, assert_same, make_corpus, pretrain
+from pretraining_made import SHORT, STEPS, Stop, assert_same, pretrain
 
 import bertsmith
 from bertsmith import pretraining
@@ -31,17 +31,7 @@ from bertsmith.training.snapshot import Snapshot
 PATIENCE = 60  # seconds until something that should have happened has hung
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return make_corpus(tmp_path_factory.mktemp("saving"))
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

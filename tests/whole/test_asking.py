@@ -4,16 +4,11 @@ import json
 
 import pytest
 import transformers
-from pretraining_made import SHORT, STEPS, Stop, assert_same, make_corpus, pretrain
+from pretraining_made import SHORT, STEPS, Stop, assert_same, pretrain
 
 import bertsmith
 from bertsmith.errors import BertsmithError
 from bertsmith.models.checkpoint import load_checkpoint
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return make_corpus(tmp_path_factory.mktemp("asking"))
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ import json
 import os
 
 import pytest
-import torch
 from whole.tiny import reviews
 
 import bertsmith
@@ -13,14 +12,7 @@ from bertsmith.many import RESULT, Job, Many, read_done, refuse_other, share_thr
 
 LEARN = {"batch": 8, "rate": 2e-3, "max_steps": 6, "device": "cpu"}
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """As the workers have it; `offline` would forbid the pipes to them, which are sockets."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")  # as the workers have it
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import subprocess
 import sys
 
 import pytest
-import torch
 from whole.glue import make_glue, write
 
 import bertsmith
@@ -17,13 +16,7 @@ from bertsmith.errors import BertsmithError
 
 LEARN = {"batch": 8, "rate": 2e-3, "max_steps": 4, "device": "cpu"}
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")  # as the workers have it
 
 
 @pytest.fixture

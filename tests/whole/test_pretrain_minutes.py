@@ -6,24 +6,13 @@ import pytest
 import safetensors.torch
 import torch
 from deadline_made import Clock
-from pretraining_made import SHORT, SMALL, STEPS, Stop, assert_same, make_corpus, pretrain
+from pretraining_made import SHORT, SMALL, STEPS, Stop, assert_same, pretrain
 
 from bertsmith.training import timing
 from bertsmith.training.devices import Ranks
 from bertsmith.training.pretraining_settings import Pretraining
 
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return make_corpus(tmp_path_factory.mktemp("minutes"))
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_a_run_by_minutes_keeps_its_plan(corpus, tmp_path, monkeypatch):

@@ -6,7 +6,6 @@ import signal
 from pathlib import Path
 
 import pytest
-import torch
 from training.made import make_folder
 from training.texts import make_texts
 from whole.soak_resume import SETTINGS, Run, differences
@@ -20,12 +19,7 @@ from bertsmith.training.study import TaskStudy
 STEPS = 30
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

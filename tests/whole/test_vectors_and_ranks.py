@@ -25,14 +25,6 @@ LEARN = {"epochs": 20, "batch": 16, "rate": 2e-3, "dropout": 0.0, "device": "cpu
 TEXTS = [f"the {thing} was {word}" for thing in THINGS for word in (*LIKED, *DISLIKED)]
 
 
-@pytest.fixture(scope="module")
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def asked(start="what", told="the"):
     return [{"query": f"{start} {thing} is {word}", "positive": f"{told} {thing} was {word}"}
             for thing in THINGS for word in (*LIKED, *DISLIKED)]  # fmt: skip

@@ -36,6 +36,7 @@ SETTINGS = {
     "dropout": "The share of values blanked out in training; else as the model's config says.",
     "precision": "What products are computed in.",
     "recompute": "Gradient checkpointing: less memory, a third more work.",
+    "deterministic": "On CUDA: the same bits on every run and after a kill, a little slower; a CPU gives them anyway.",
     "class_weights": "Let rare labels weigh more.",
     "focal": "The exponent of the focal loss: easy examples count less; 0: off.",
     "smoothing": "The share of a label's weight that goes to all labels.",

@@ -24,15 +24,20 @@ def token_costs(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The cross-entropy of `gold`; `z_loss` times the squared log of the softmax's denominator keeps scores small."""
     run = network.quick(_cost)
-    if run is not _cost:
-        chunk *= COMPILED
-        for each in (at, gold):
-            torch._dynamo.mark_dynamic(each, 0)  # how many are asked for falls from step to step
+    is_compiled = run is not _cost
 
     def cost(hidden: Tensor, at: Tensor, gold: Tensor) -> Tensor:
+        if is_compiled:
+            mark_varying(at, gold)
         return run(network, hidden, batch, at, gold, z_loss, head)
 
-    return sum_chunks(cost, hidden, (at, gold), chunk), (gold >= 0).sum()
+    return sum_chunks(cost, hidden, (at, gold), chunk * (COMPILED if is_compiled else 1)), (gold >= 0).sum()
+
+
+def mark_varying(*given: Tensor) -> None:
+    """Tell the compiler that how many there are changes from step to step."""
+    for each in given:
+        torch._dynamo.mark_dynamic(each, 0)
 
 
 def _cost(

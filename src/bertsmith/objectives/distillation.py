@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
 from bertsmith.models.network import Network
-from bertsmith.objectives.costs import sum_chunks
+from bertsmith.objectives.costs import mark_varying, sum_chunks
 from bertsmith.objectives.lookup import find_places
 from bertsmith.objectives.masked_tokens import MaskedTokens
 from bertsmith.objectives.objective import Asked, Objective, Summed
@@ -83,18 +83,27 @@ class Distillation(Objective):
         """The divergence, times the squared temperature so that gradients keep their size (arXiv 1503.02531)."""
 
         teacher, words = self.teacher.like(network, hidden), self.masking.vocabulary.size
+        run = network.quick(_diverge)
 
         def cost(hidden: Tensor, at: Tensor, counts: Tensor) -> Tensor:
-            said = network.score(hidden, batch, "mask", at)[:, :words]  # a table may have rows for none
-            ours = F.log_softmax(said.float() / self.temperature, dim=-1)
-            with torch.no_grad():
-                scores = teacher.score(taught, batch, "mask", at).float()
-                theirs = F.log_softmax(scores / self.temperature, dim=-1)
-            apart = F.kl_div(ours, theirs, log_target=True, reduction="none").sum(dim=-1)
-            return torch.where(counts, apart, 0.0).sum() * self.temperature**2
+            if run is not _diverge:
+                mark_varying(at, counts)
+            return run(network, teacher, hidden, taught, batch, at, counts, self.temperature, words)
 
         compared, counts = given["compared"], given["counts"]
         return sum_chunks(cost, hidden, (compared, counts), self.masking.chunk), counts.sum()
+
+
+def _diverge(
+    network: Network, teacher: Network, hidden: Tensor, taught: Tensor, batch: Batch, at: Tensor, counts: Tensor,
+    temperature: float, words: int,
+) -> Tensor:  # fmt: skip
+    said = network.score(hidden, batch, "mask", at)[:, :words]  # a table may have rows for none
+    ours = F.log_softmax(said.float() / temperature, dim=-1)
+    with torch.no_grad():
+        theirs = F.log_softmax(teacher.score(taught, batch, "mask", at).float() / temperature, dim=-1)
+    apart = F.kl_div(ours, theirs, log_target=True, reduction="none").sum(dim=-1)
+    return torch.where(counts, apart, 0.0).sum() * temperature**2
 
 
 def _angles(hidden: Tensor, taught: Tensor, ordinary: Tensor) -> tuple[Tensor, Tensor]:

@@ -100,8 +100,30 @@ class Ranks:
 
 
 @contextmanager
-def joined(device: torch.device) -> Iterator[Ranks]:
+def repeatable(device: torch.device) -> Iterator[None]:
+    """Inside, a GPU adds in the same order each time; where torch has no kernel that does, it says so."""
+    if device.type != "cuda":
+        yield
+        return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when the first product is computed
+    memory: Any = torch.utils.deterministic
+    before, memory.fill_uninitialized_memory = memory.fill_uninitialized_memory, False  # nothing reads it unwritten
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
+        memory.fill_uninitialized_memory = before
+
+
+@contextmanager
+def joined(device: torch.device, deterministic: bool = False) -> Iterator[Ranks]:
     """The processes that `torchrun` started, or this one alone."""
+    with repeatable(device) if deterministic else nullcontext():
+        yield from _join(device)
+
+
+def _join(device: torch.device) -> Iterator[Ranks]:
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
         yield Ranks(device=device)

@@ -31,6 +31,7 @@ class Training:
     dropout: float | None = None  # None: as the model's config says
     precision: Precision = "auto"
     recompute: bool = False  # gradient checkpointing: less memory, a third more work
+    deterministic: bool = False  # on CUDA: kernels that add in the same order each time; a CPU's do so anyway
     class_weights: Literal["none", "balanced"] = "none"
     focal: float = 0.0
     smoothing: float = 0.0
