@@ -1,5 +1,10 @@
 """Passes by a twin in half precision: in full precision the very same numbers, in half the same to rounding."""
 
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 from oracle import load_saved, make_reference
@@ -60,3 +65,17 @@ def test_a_twin_is_apart(tmp_path):
     with torch.no_grad():
         next(twin.parameters()).zero_()
     assert next(network.parameters()).abs().sum() > 0
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is for Linux only")
+@pytest.mark.parametrize("preset", ["bert-base", "modernbert-base"])
+def test_ragged_rows_share_their_graphs(preset):
+    """What a GPU would run, step by step the plain loss; and no new lengths or places make it compile again."""
+    script = Path(__file__).with_name("compiled_script.py")
+    done = subprocess.run([sys.executable, str(script), preset], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    steps = [[float(number) for number in line.split()] for line in done.stdout.splitlines()]
+    assert len(steps) == 4
+    for plain, compiled, _ in steps:
+        assert compiled == pytest.approx(plain, rel=1e-5)
+    assert len({graphs for *_, graphs in steps}) == 1 and steps[0][2] >= 3  # a block, the embedding, the loss
