@@ -96,7 +96,25 @@ def pretraining_speed() -> str:
     return "\n\n".join(parts)
 
 
+def tokenizers() -> str:
+    """Each kind beside the trainer of the `tokenizers` library, on the same words."""
+    parts = []
+    for found in read_results("tokenizer-*.json"):
+        rows = [
+            [row["case"], row["trainer"], f"{row['trained']:.3f}", f"{row['held out']:.3f}",
+             f"{row['threads 2']['seconds']:.1f} s", f"{row['threads 2']['processor']:.1f} s",
+             f"{row['threads 2']['megabytes']:,.0f} MB",
+             f"{len(row['digests'])} in {row['runs']} runs" if "digests" in row else ""]
+            for row in found["rows"]
+        ]  # fmt: skip
+        head = ["kind", "trainer", "tokens a word", "held out", "2 threads", "of processors", "memory", "SHA-256"]
+        told = f"{found['about']}: `{found['commands'][0]}` ({found['date']})"
+        parts.append(f"{told}\n\n{table(head, rows)}")
+    return "\n\n".join(parts)
+
+
 PRETRAINING = {
+    "tokenizers": tokenizers,
     "pretraining-speed": pretraining_speed,
     "pretraining-text": pretraining_text,
     "objectives": objectives,
