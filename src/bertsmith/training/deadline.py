@@ -14,6 +14,7 @@ from bertsmith.training.timing import Pace, read_plan, write_plan
 
 CHECKS = (0.25, 0.5, 0.75, 0.9)  # shares of the steps: the clock is looked at when one of them is reached
 RESERVE = 0.01  # of the minutes: what comes behind the last step takes some
+WORTH = 0.01  # of the steps: fewer are not worth a new plan before the last look at the clock
 
 
 class Deadline(Watcher):
@@ -54,7 +55,8 @@ class Deadline(Watcher):
         left = self.seconds - (now - self.begun) - self._predict(0, self.entered or 0, self.steps)
         if slower * self._predict(step, self.steps, self.steps) > left:
             fitting = self._find_steps(step, left / max(slower, 1e-9))
-            self.shorter = fitting if fitting < self.steps else None
+            most = self.steps * (1 - WORTH) if self.checks else self.steps - 1
+            self.shorter = fitting if fitting <= most else None
 
     def shorten(self) -> str:
         """Write the shorter plan down; a sentence says so."""

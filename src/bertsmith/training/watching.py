@@ -55,7 +55,7 @@ class ProgressBar(Watcher):
     def started(self, step: int, steps: int) -> None:
         self.first, self.steps = step, steps
         self.facts = dict.fromkeys(("loss", "speed", "used", "left", "score"), "")
-        self._marks.clear()
+        self._marks = deque(list(self._marks)[-1:], maxlen=RECENT)  # a shorter plan counts on from where it was
         if self.terminal:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
