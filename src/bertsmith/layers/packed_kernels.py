@@ -182,4 +182,5 @@ def backward_short(
                 dq_more = tl.dot(back, k_more, dq_more)
                 dk_more = tl.dot(onward, q_more)
             write(out + there + WIDTH, dk, dk_more, ck, sk, here, SIZE, ROTARY)
+        c, s = find_turns(cos, sin, rows, inside, SIZE, ROTARY)
         write(out + offset, dq, dq_more, c, s, inside, SIZE, ROTARY)
