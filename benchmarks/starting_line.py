@@ -55,6 +55,10 @@ CHANGES = {
     "33k to 65k tokens": "--tokens 65536 --first-tokens 32768",
     "rows of 128": "--lengths 128",
     "whole words": "--whole-words",
+    "zero outputs": "--zero-outputs",
+    "average 0.999": "--average 0.999",
+    "adam 1e-3": "--adam-rate 1e-3",
+    "adam 4e-3": "--adam-rate 4e-3",
     "12 x 512": "--depth 12 --width 512 --heads 8 --inner 1368",
     "causal first": "--asks causal+masked",
 }

@@ -8,6 +8,7 @@ import transformers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
 from bertsmith.models.checkpoint import load_checkpoint, save_checkpoint
 from bertsmith.models.families import FAMILIES, find_preset
@@ -70,6 +71,17 @@ def test_weights_begin_as_those_of_bert():
         else:
             assert tensor.std().item() == pytest.approx(0.02, rel=0.1)
             assert not torch.equal(tensor, other.network.tensor(name))
+
+
+def test_blocks_may_begin_with_adding_nothing():
+    sizes = {"vocabulary": 50, "width": 32, "depth": 2, "heads": 2, "inner": 64, "positions": 32}
+    network = make_fresh("modernbert-base", ("mask",), sizes, {"pad": 0}, zero_outputs=True).network.eval()
+    for block in network.blocks:
+        assert not block.attention.out.weight.any() and not block.feed.down.weight.any()
+        assert block.attention.qkv.weight.any() and block.feed.up.weight.any()
+    batch = Batch.of([[2, 7, 9, 3]])
+    first, *_, before, _ = network.states(batch)
+    assert torch.equal(first, before)
 
 
 def test_a_family_without_the_head_is_refused():

@@ -91,6 +91,7 @@ PRETRAINING = {
     "lengths": "Most tokens in a row; as in 128:0.9,512:0.1 for parts of the run.",
     "optimizer": "LAMB is AdamW for huge steps; Muon turns the blocks' matrices and leaves the rest to AdamW.",
     "momentum": "Muon's memory of gradients.",
+    "zero_outputs": "Let a fresh encoder begin with blocks that add nothing to what they read.",
     "adam_rate": "The highest rate of what Muon leaves to AdamW; else --rate.",
     "embedding_rate": "The share of the rate at which the embedding learns.",
     "head_rate": "The share of the rate at which the heads learn.",

@@ -22,11 +22,11 @@ INTO_STREAM = ("attention.out.weight", "feed.down.weight")  # what adds to the r
 
 def make_fresh(
     preset: str, heads: Sequence[str], sizes: Mapping[str, Any], tokens: Mapping[str, int], seed: int = 0,
-    changed: Mapping[str, int] | None = None,
+    changed: Mapping[str, int] | None = None, zero_outputs: bool = False,
 ) -> Checkpoint:  # fmt: skip
     """`sizes` replace fields of the preset's `Config`, and so do those `changed`, by which others are scaled.
 
-    `tokens` are the ids that config.json names, by role.
+    `tokens` are the ids that config.json names, by role. `zero_outputs`: at first no block adds anything to the stream.
     """
     family, config = find_preset(preset)
     config = scale(_resize(config, sizes), changed or {})
@@ -36,7 +36,7 @@ def make_fresh(
     first = family.config(family.settings(config, settings)).first_position
     config = replace(config, first_position=first)
     network = _build(config, known)
-    _fill(network, config, seed)
+    _fill(network, config, seed, zero_outputs)
     return Checkpoint(family, config, known, network, settings)
 
 
@@ -105,7 +105,7 @@ def _find_origins(checkpoint: Checkpoint, heads: Mapping[str, FamilyHead]) -> li
     ]  # fmt: skip
 
 
-def _fill(network: Network, config: Config, seed: int) -> None:
+def _fill(network: Network, config: Config, seed: int, zero_outputs: bool = False) -> None:
     """As BERT begins; where norms come first, what adds to the stream is the smaller the deeper it is (as in GPT-2)."""
     generator = torch.Generator().manual_seed(seed)
     state = {}
@@ -113,6 +113,8 @@ def _fill(network: Network, config: Config, seed: int) -> None:
         state[name] = fresh_tensor(name, network.tensor(name).shape, generator)
         if config.pre_norm and name.endswith(INTO_STREAM):
             state[name] = state[name] / (2 * config.depth) ** 0.5
+        if zero_outputs and name.endswith(INTO_STREAM):
+            state[name].zero_()
     network.load_state_dict(state, strict=True, assign=True)
     network.requires_grad_(True)
 

@@ -35,6 +35,7 @@ class Pretraining(Training):
     lengths: str = "128"  # of rows; "128:0.9,512:0.1": nine tenths of the run with the first, the rest with the second
     optimizer: Literal["adamw", "lamb", "muon"] = "adamw"
     momentum: float = 0.95  # Muon's
+    zero_outputs: bool = False  # a fresh encoder's blocks add nothing to the stream at first
     adam_rate: float | None = None  # the rate of what Muon leaves to AdamW; None: the same
     embedding_rate: float = 1.0  # the share of the rate at which the embedding learns
     head_rate: float = 1.0  # and the heads

@@ -80,7 +80,8 @@ def _begin(recipe: Recipe, corpus: Corpus, made: Made) -> Checkpoint:
     if training.dropout is not None:
         sizes |= dict.fromkeys(("dropout", "attention_dropout", "head_dropout"), training.dropout)
     heads = made.objective.heads
-    return make_fresh(recipe.preset, heads, sizes, corpus.specials, training.seed, recipe.changed)
+    specials, zero = corpus.specials, training.zero_outputs
+    return make_fresh(recipe.preset, heads, sizes, specials, training.seed, recipe.changed, zero)
 
 
 def find_new_pieces(base: Path, corpus: Corpus) -> dict[int, tuple[int, ...]]:
