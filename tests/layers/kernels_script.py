@@ -55,7 +55,8 @@ def check_attention(chance):
         # Rows without tokens stand behind the last one, where a pass is filled up.
         bounds = torch.tensor([0, *lengths, 0, 0]).cumsum(0).int()
         cos, sin = turns or (None, None)
-        ours, _ = packed_attention.attend_packed(qkv, bounds, cos, sin, None, heads, longest, window, causal, 0.0)
+        reach = torch.empty(longest, 0)
+        ours, _ = packed_attention.attend_packed(qkv, bounds, reach, cos, sin, None, heads, window, causal, 0.0)
         check(ours, attend(qkv, lengths, turns, heads, window, causal), qkv, (lengths, heads, size, window, causal))
 
 
@@ -64,7 +65,7 @@ def check_dropping():
     qkv, bounds, seed = torch.randn(20, 192, dtype=torch.float32), torch.tensor([0, 16, 20]).int(), torch.tensor([7])
 
     def run(x, drop=0.3, seed=seed):
-        return packed_attention.attend_packed(x, bounds, None, None, seed, 2, 16, 0, False, drop)[0]
+        return packed_attention.attend_packed(x, bounds, torch.empty(16, 0), None, None, seed, 2, 0, False, drop)[0]
 
     given, along = qkv.clone().requires_grad_(), torch.randn_like(qkv) * 1e-3
     grad = torch.randn(20, 64)

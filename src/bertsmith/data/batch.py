@@ -26,7 +26,7 @@ class Batch:
     lengths: tuple[int, ...]
     causal: bool = False  # whether a token sees only itself and those before it in its row
     watched: list[Tensor] | None = None  # where each layer puts its queries, keys and values; None: it does not
-    steady: bool = False  # whether `bounds` and `longest` are rounded up, so that one compiled pass reads many batches
+    reach: Tensor | None = None  # (longest, 0), in a batch for compiled passes: a size may change there, a number not
 
     @classmethod
     def of(
@@ -51,15 +51,21 @@ class Batch:
         on_device = [send(values, device) for values in (ids, segments, positions)]
         return cls(on_device[0], on_device[1], on_device[2], lengths)
 
-    def steadied(self) -> "Batch":
-        """The same rows, and behind them some without tokens: how many there are, and the longest, seldom change."""
+    def varying(self) -> "Batch":
+        """The same rows for passes that are compiled once: how many there are, and the longest, may differ in the next.
+
+        The longest is told by powers of two, for which a kernel is made.
+        """
         found = copy(self)
-        rows = 1 << (len(self.lengths) * 9 // 8).bit_length()
-        bounds = np.full(rows + 1, len(self.ids), np.int32)
-        bounds[: len(self.lengths) + 1] = np.cumsum((0, *self.lengths), dtype=np.int32)
-        found.steady = True
-        vars(found).update(bounds=send(bounds, self.ids.device), longest=1 << (max(self.lengths) - 1).bit_length())
+        found.reach = self.ids.new_empty(max(16, 1 << (max(self.lengths) - 1).bit_length()), 0)
+        for each in (found.reach, found.bounds):
+            torch._dynamo.mark_dynamic(each, 0)
         return found
+
+    @property
+    def is_short(self) -> bool:
+        """Of a varying batch: whether all rows fit into one program of a kernel."""
+        return self.reach is not None and len(self.reach) <= 128
 
     def reading(self, ids: Tensor) -> "Batch":
         """The same rows with other ids in their places; what is known of their bounds is kept."""

@@ -35,16 +35,16 @@ class Attention(nn.Module):
             batch.watched.append(qkv)
         q, k, v = qkv.unbind(1)
         if turns is not None:
-            by = pick_turns(turns, batch.positions) if batch.steady else turns
+            by = turns if batch.reach is None else pick_turns(turns, batch.positions)
             q, k = turn(q, by), turn(k, by)
         return attend(q, k, v, batch, self.window, drop)
 
 
 def _is_packed(qkv: Tensor, batch: Batch, heads: int, drop: float) -> bool:
-    """Whether our own kernels take these: in compiled training on a GPU, rows that are not too long for them."""
-    if not batch.steady or batch.watched is not None or not _has_varlen(qkv):
+    """Whether our own kernels take these: in compiled training on a GPU, vectors of a size that they know."""
+    if batch.reach is None or batch.watched is not None or not _has_varlen(qkv):
         return False
-    return batch.longest <= (128 if drop else 1024) and qkv.shape[1] // 3 // heads in (32, 64, 128)
+    return qkv.shape[1] // 3 // heads in (32, 64, 128) and (not drop or batch.is_short)  # long rows drop nothing yet
 
 
 def _attend_packed(
@@ -54,7 +54,8 @@ def _attend_packed(
 
     cos, sin = (None, None) if turns is None else turns
     seed = torch.randint(1 << 31, (1,), device=qkv.device) if drop else None
-    return attend_packed(qkv, batch.bounds, cos, sin, seed, heads, batch.longest, window, batch.causal, drop)[0]
+    assert batch.reach is not None
+    return attend_packed(qkv, batch.bounds, batch.reach, cos, sin, seed, heads, window, batch.causal, drop)[0]
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int = 0, drop: float = 0.0) -> Tensor:

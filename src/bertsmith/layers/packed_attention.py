@@ -1,4 +1,4 @@
-"""Attention over packed rows as one operation of a compiled pass: in training on a GPU, up to 1,024 tokens a row.
+"""Attention over packed rows as one operation of a compiled pass: in training on a GPU.
 
 In: queries, keys and values as one product gave them, the bounds of the rows. Out: each token's mix of values. General
 kernels are made for long rows of a few sizes: on short ones they spend most of their time on memory, keep sums that a
@@ -25,13 +25,15 @@ LONG = 128  # tokens of a long row that a program holds; the others come in part
 
 @torch.library.custom_op("bertsmith::attend_packed", mutates_args=())
 def attend_packed(
-    qkv: Tensor, bounds: Tensor, cos: Tensor | None, sin: Tensor | None, seed: Tensor | None, heads: int, longest: int,
+    qkv: Tensor, bounds: Tensor, reach: Tensor, cos: Tensor | None, sin: Tensor | None, seed: Tensor | None, heads: int,
     window: int, causal: bool, drop: float,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """qkv (tokens, 3 * width) of rows of at most `longest` tokens -> (tokens, width), and sums for the backward pass.
+    """qkv (tokens, 3 * width) of rows -> (tokens, width), and sums for the backward pass.
 
-    `cos` and `sin` (positions, size / 2) turn queries and keys; `seed`, one number, draws what is dropped.
+    `reach` has as many entries as the longest row has tokens, or more, and nothing in them. `cos` and `sin` (positions,
+    size / 2) turn queries and keys; `seed`, one number, draws what is dropped.
     """
+    longest = len(reach)
     shape = _shape(qkv, heads, cos, causal, window)
     out = qkv.new_empty(len(qkv), qkv.shape[1] // 3)  # rows hold every token
     sums = qkv.new_empty(len(qkv), heads, dtype=torch.float32)
@@ -50,16 +52,17 @@ def attend_packed(
 
 
 @attend_packed.register_fake
-def _(qkv, bounds, cos, sin, seed, heads, longest, window, causal, drop):  # type: ignore[no-untyped-def]
+def _(qkv, bounds, reach, cos, sin, seed, heads, window, causal, drop):  # type: ignore[no-untyped-def]
     sums = qkv.new_empty(qkv.shape[0], heads, dtype=torch.float32)
     return qkv.new_empty(qkv.shape[0], qkv.shape[1] // 3), sums
 
 
 @torch.library.custom_op("bertsmith::attend_packed_back", mutates_args=())
 def attend_packed_back(
-    grad: Tensor, mixed: Tensor, sums: Tensor, qkv: Tensor, bounds: Tensor, cos: Tensor | None, sin: Tensor | None,
-    seed: Tensor | None, heads: int, longest: int, window: int, causal: bool, drop: float,
+    grad: Tensor, mixed: Tensor, sums: Tensor, qkv: Tensor, bounds: Tensor, reach: Tensor, cos: Tensor | None,
+    sin: Tensor | None, seed: Tensor | None, heads: int, window: int, causal: bool, drop: float,
 ) -> Tensor:  # fmt: skip
+    longest = len(reach)
     shape = _shape(qkv, heads, cos, causal, window)
     out, grad = torch.empty_like(qkv), grad.contiguous()
     factor = 1 / math.sqrt(shape["SIZE"])
@@ -85,7 +88,7 @@ def attend_packed_back(
 
 
 @attend_packed_back.register_fake
-def _(grad, mixed, sums, qkv, bounds, cos, sin, seed, heads, longest, window, causal, drop):  # type: ignore[no-untyped-def]
+def _(grad, mixed, sums, qkv, bounds, reach, cos, sin, seed, heads, window, causal, drop):  # type: ignore[no-untyped-def]
     return torch.empty_like(qkv)
 
 
@@ -105,8 +108,8 @@ def _block(longest: int) -> int:
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    ctx.save_for_backward(*output, *inputs[:5])
-    ctx.facts = inputs[5:]
+    ctx.save_for_backward(*output, *inputs[:6])
+    ctx.facts = inputs[6:]
 
 
 def _differentiate(ctx: Any, grad: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:

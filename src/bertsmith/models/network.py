@@ -88,13 +88,16 @@ class Network(nn.Module):
         if c.position != "rotary":
             return None, None
         size, make, positions = c.width // c.heads, turns, batch.positions
-        if batch.steady:
-            make, positions = turn_tables, torch.arange(batch.longest, device=positions.device)
+        if batch.reach is not None:
+            make, positions = turn_tables, torch.arange(len(batch.reach), device=positions.device)
         far = make(positions, c.theta, size)
         near = make(positions, c.local_theta, size) if c.window else far
-        if batch.steady and self.embed.tokens.weight.dtype != torch.float32:
+        if batch.reach is not None and self.embed.tokens.weight.dtype != torch.float32:
             # From -1 to 1 half precision has 11 bits, 3 more than bfloat16; each program of a kernel reads the tables.
             near, far = ((cos.half(), sin.half()) for cos, sin in (near, far))
+        if self.compiled is not None and batch.reach is not None:
+            for table in (*near, *far):
+                torch._dynamo.mark_dynamic(table, 0)
         return near, far
 
     def quick(self, function: Function) -> Function:

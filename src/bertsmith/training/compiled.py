@@ -84,7 +84,7 @@ class TwinPasses(Passes):
 
     def _send(self, work: Work) -> tuple[Batch, dict[str, Tensor]]:
         batch, given = work.on(self.device)
-        return batch.steadied() if self.compiles else batch, given
+        return batch.varying() if self.compiles else batch, given
 
     def _clear(self) -> None:
         for value in self.now.values():
