@@ -13,3 +13,4 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
     "tanh": torch.tanh,
 }
+KERNELS = ("gelu", "gelu_tanh", "silu", "relu")  # that gating.py computes

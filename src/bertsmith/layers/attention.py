@@ -9,6 +9,9 @@ from bertsmith.layers.config import Config
 from bertsmith.layers.linear import Linear
 from bertsmith.layers.position import Turns, pick_turns, turn
 
+# The operator below torch.nn.attention.varlen, which has no dropout and imports the compiler.
+_flash = torch.ops.aten._flash_attention_forward
+
 
 class Attention(nn.Module):
     def __init__(self, config: Config, layer: int) -> None:
@@ -44,7 +47,15 @@ def _is_packed(qkv: Tensor, batch: Batch, heads: int, drop: float) -> bool:
     """Whether our own kernels take these: in compiled training on a GPU, vectors of a size that they know."""
     if batch.reach is None or batch.watched is not None or not _has_varlen(qkv):
         return False
-    return qkv.shape[1] // 3 // heads in (32, 64, 128) and (not drop or batch.is_short)  # long rows drop nothing yet
+    size = qkv.shape[1] // 3 // heads
+    if size not in (32, 64) and not (size == 128 and _has_room(qkv)):
+        return False
+    return not drop or batch.is_short  # long rows drop nothing yet
+
+
+def _has_room(qkv: Tensor) -> bool:
+    """Whether programs with heads of 128 fit: they take up to 160 kB of a processor's memory, of which many have 99."""
+    return torch.cuda.get_device_capability(qkv.device) in ((8, 0), (9, 0), (10, 0), (10, 3))
 
 
 def _attend_packed(
@@ -87,11 +98,12 @@ def _has_varlen(q: Tensor) -> bool:
 
 
 def _attend_varlen(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int, drop: float) -> Tensor:
-    # The operator below torch.nn.attention.varlen, which has no dropout and imports the compiler.
     before = window or -1
     after = 0 if batch.causal else before
-    longest, bounds = batch.longest, batch.bounds
-    found = torch.ops.aten._flash_attention_forward(
+    # Of a compiled pass a size, which may change; the number itself would compile it anew for other rows.
+    longest = batch.longest if batch.reach is None else len(batch.reach)
+    bounds = batch.bounds
+    found = _flash(
         q, k, v, bounds, bounds, longest, longest, drop, batch.causal, False,
         window_size_left=before, window_size_right=after,
     )  # fmt: skip

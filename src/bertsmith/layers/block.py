@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from bertsmith.data.batch import Batch
-from bertsmith.layers.activation import ACTIVATIONS
+from bertsmith.layers.activation import ACTIVATIONS, KERNELS
 from bertsmith.layers.attention import Attention
 from bertsmith.layers.config import Config
 from bertsmith.layers.linear import Linear
@@ -21,7 +21,7 @@ class FeedForward(nn.Module):
         self.down = Linear(config.inner, config.width, config.bias)
 
     def forward(self, x: Tensor, add: Tensor) -> Tensor:
-        if x.is_cuda and torch.compiler.is_compiling():
+        if x.is_cuda and self.activation in KERNELS and torch.compiler.is_compiling():
             inner = _activate(self.up(x), self.activation, self.gated)
         elif self.gated:
             gate, value = self.up(x).chunk(2, dim=-1)  # (tokens, inner) each

@@ -45,6 +45,10 @@ class Config:
                 raise BertsmithError(f"the config's {field} is {getattr(self, field)}; it must be at least 1.")
         if self.width % self.heads:
             raise BertsmithError(f"the config's width {self.width} does not divide into {self.heads} attention heads.")
+        if self.position == "rotary" and self.width // self.heads % 2:  # it turns pairs of numbers
+            each = self.width // self.heads
+            told = f"the config's width {self.width} divided by its heads, {self.heads}, is {each}"
+            raise BertsmithError(f"{told}; rotary positions need an even number, so change one of them.")
         for field in ("dropout", "attention_dropout", "head_dropout"):
             if not 0 <= getattr(self, field) < 1:
                 raise BertsmithError(f"the config's {field} is {getattr(self, field)}; it must be from 0 to below 1.")

@@ -19,11 +19,12 @@ from bertsmith.layers.mixing import FeatureShape, LayerMix
 from bertsmith.layers.position import Turns, turn_tables, turns
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+GRAPHS = 64  # of one function, at most, in a process
 
 
 @cache
 def _compile(function: Function) -> Function:
-    return torch.compile(function)  # type: ignore[return-value]
+    return torch.compile(function, dynamic=False)  # type: ignore[return-value]  # what varies is marked
 
 
 def _norm(norm: nn.LayerNorm, x: Tensor) -> Tensor:
@@ -70,7 +71,9 @@ class Network(nn.Module):
         for layer, block in enumerate(self.order):
             yield x[:tokens]
             turned = near if near is not far and self.config.is_local(layer) else far
-            run = block if self.compiled is None else partial(self.compiled, block)
+            # Whoever is watched fills a list, whose length would be another graph in each layer.
+            compiled = self.compiled if batch.watched is None else None
+            run = block if compiled is None else partial(compiled, block)
             if self.recompute and x.requires_grad:
                 x = checkpoint(run, x, batch, turned, use_reentrant=False)
             else:
@@ -106,6 +109,10 @@ class Network(nn.Module):
 
     def compile_blocks(self) -> None:
         """Compile the forward and backward pass of a block: one graph, whose weights are what differs in each layer."""
+        # All networks of a process share the graphs of this one function, and behind the 8th it would no longer be
+        # compiled: a ModernBERT alone has 3, reading onward 3 more.
+        config: Any = torch._dynamo.config
+        config.recompile_limit = max(config.recompile_limit, GRAPHS)
         self.compiled = torch.compile(Block.forward, dynamic=False)
 
     def pack(self) -> None:

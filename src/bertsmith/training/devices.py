@@ -26,7 +26,7 @@ HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
 def choose_precision(asked: str, device: torch.device) -> str:
     """`auto` is bf16 where a GPU computes in it, else full precision."""
     if asked == "auto":
-        return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
+        return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
     if asked == "fp16" and device.type != "cuda":
         raise BertsmithError("precision fp16 needs a CUDA device; use bf16 or fp32 here.")
     return asked

@@ -177,7 +177,8 @@ def make_passes(
     half = precision != "fp32"  # the kernels for rows of different lengths are for half precision
     # What a pass of pretraining asks changes from step to step, so it is compiled, not recorded.
     is_whole = not any(hasattr(parameter, "full_tensor") for parameter in network.parameters())
-    if device.type == "cuda" and precision == "bf16" and is_whole and getattr(study, "can_twin", False):
+    can_twin = precision == "bf16" and is_whole and getattr(study, "can_twin", False)
+    if device.type == "cuda" and can_twin and torch.cuda.get_device_capability(device) >= (8, 0):
         from bertsmith.training.compiled import TwinPasses
 
         return TwinPasses(network, study, settings, device, precision, ranks)

@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from bertsmith.errors import BertsmithError
 from bertsmith.models.files import read_json
 from bertsmith.models.network import Network
@@ -23,7 +25,7 @@ from bertsmith.training.pretraining import PretrainingStudy
 from bertsmith.training.pretraining_settings import Pretraining
 
 PLAN = "plan.json"
-WARM, TIMED = 2, 6  # passes
+TIMED = 6  # passes, spread over the run, each made twice
 SPENT = 0.03  # of the minutes, at most, on finding out how long a pass takes
 MARGIN = 0.97  # of the minutes: evaluations and checkpoints take some
 FORWARD = 0.5  # of a pass of training: one that only scores, which is not compiled, at most
@@ -148,11 +150,14 @@ def find_pace(
     for phase in training.phases():
         one = replace(training, lengths=str(phase.length), first_tokens=None)
         size = make_study(one, 1).pass_size
-        study = make_study(replace(one, tokens=size * ranks.count, ramp=0.0), WARM + TIMED)
+        study = make_study(replace(one, tokens=size * ranks.count, ramp=0.0), TIMED)
         own = study.objective.parts()
         study.objective.use_parts({name: twin.get_submodule(name) for name in own})
         try:
             taken, ends = _time(training, study, twin, ranks, most / len(training.phases()))
+        except torch.OutOfMemoryError:
+            told = f"not enough memory for a pass of {size:,} tokens"
+            raise BertsmithError(f"{told}; give fewer (pass_tokens), --recompute, or a smaller encoder.") from None
         finally:
             study.objective.use_parts(own)
         seconds.append(taken / ranks.count)
@@ -167,17 +172,18 @@ def _time(
     passes: Passes = make_passes(twin, study, training, ranks.device, precision, ranks)
     optimizer = make_optimizer(twin, training, passes.recorded)
     running, ending = [], []
-    clock = now()
-    for step in range(WARM + TIMED):
-        begun = now()
-        passes.run(study.works(step, ranks.rank, ranks.count, 0), step)
-        passes.report()  # waits for the device
-        middle = now()
-        passes.finish(optimizer)
-        passes.report()
+    for step in range(TIMED):
+        for _ in range(2):  # the first time, a GPU compiles what no pass before asked: that is no pace
+            works = study.works(step, ranks.rank, ranks.count, 0)
+            begun = now()
+            passes.run(works, step)
+            passes.report()  # waits for the device
+            middle = now()
+            passes.finish(optimizer)
+            passes.report()
+            end = now()
         running.append(middle - begun)
-        ending.append(now() - middle)
-        if step >= WARM and ranks.first_says(now() - clock > most):
+        ending.append(end - middle)
+        if ranks.first_says(2 * (sum(running) + sum(ending)) > most):
             break
-    timed = len(running) - WARM
-    return sum(running[WARM:]) / timed, sum(ending[WARM:]) / timed
+    return sum(running) / len(running), sum(ending) / len(ending)
