@@ -23,7 +23,7 @@ from bertsmith.loading import find_device, load
 from bertsmith.models.adapters import find_encoder
 from bertsmith.models.checkpoint import load_checkpoint
 from bertsmith.models.families import find_family
-from bertsmith.models.files import read_settings, take_folder
+from bertsmith.models.files import read_json, read_settings, take_folder
 from bertsmith.models.hub import locate
 from bertsmith.objectives.making import GENERATOR, copy_weights
 from bertsmith.pretraining_results import HELD_OUT, describe_run, find_surprise, write_folder, write_results
@@ -31,7 +31,7 @@ from bertsmith.tasks.texts import take_count
 from bertsmith.training import timing
 from bertsmith.training.deadline import Deadline
 from bertsmith.training.devices import Ranks, cast, choose_precision, joined, shard, whole_weights
-from bertsmith.training.folder import RunFolder
+from bertsmith.training.folder import RUN, RunFolder
 from bertsmith.training.loop import Loop, Outcome, OutOfTime, Watcher
 from bertsmith.training.preparing import Say
 from bertsmith.training.pretraining import HeldOut, PretrainingStudy
@@ -88,6 +88,7 @@ def pretrain(
     base = None if model is None else locate(model, download=download)
     chosen = find_recipe(recipe or choose_recipe(base), settings)
     check_time(chosen, minutes)
+    refuse_source(take_folder(out), base, chosen.asking.teacher)
     with joined(find_device(device), chosen.training.deterministic) as ranks:
         say = say if ranks.is_first else (lambda sentence: None)
         if threads is not None:
@@ -123,9 +124,12 @@ def pretrain(
 
 
 def choose_recipe(base: Path | None) -> str:
-    """Ours for a fresh encoder; a trained one goes on as its family is trained."""
+    """Ours for a fresh encoder; a trained one goes on as it was trained here, else as its family is."""
     if base is None:
         return "smith"
+    asked = read_json(base / RUN).get("asked") if (base / RUN).exists() else None
+    if isinstance(asked, dict) and asked.get("recipe") in RECIPES:
+        return str(asked["recipe"])
     family = find_family(read_settings(find_encoder(base)).get("model_type"))
     return family.name if family.name in RECIPES else "bert"
 
@@ -137,6 +141,13 @@ def check_time(recipe: Recipe, minutes: float | None) -> None:
         raise BertsmithError("minutes say how long; leave max_steps and epochs out.")
     if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes < float("inf"):
         raise BertsmithError(f"minutes is {minutes!r}; it must be a number above 0.")
+
+
+def refuse_source(out: Path, *sources: str | Path | None) -> None:
+    """A run clears its folder, and a model that it learns from would be lost with it."""
+    for source in sources:
+        if source is not None and Path(source).resolve().is_relative_to(out.resolve()):
+            raise BertsmithError(f"{out} holds the model {source}, from which this run learns; give another folder.")
 
 
 def describe(start: Start, minutes: float | None, model: str | Path | None) -> dict[str, Any]:

@@ -34,9 +34,10 @@ def write_folder(start: Start, folder: Path) -> None:
     """A model folder that others open; of codes that no tokenizer made, without a tokenizer."""
     save_checkpoint(start.checkpoint, folder)
     start.made.save(folder)
-    tokenizer = start.corpus.tokenizer()
+    tokenizer, limit = start.corpus.tokenizer(), start.checkpoint.config.limit
     for each in (folder, folder / GENERATOR):
         if tokenizer is not None and each.exists():
+            tokenizer.limit = min(tokenizer.limit or limit, limit)  # others cut long texts by it
             tokenizer.save(each)
 
 

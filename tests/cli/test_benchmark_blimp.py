@@ -99,6 +99,7 @@ def test_perplexity(real, folder, words, tmp_path):
         (["blimp", "blimp", "--sets", "structur"], 1, "did you mean structure"),
         (["blimp", "blimp", "--model", "plain"], 1, "no head to fill masks"),
         (["blinp", "blimp"], 1, "'blinp' is not a benchmark; did you mean blimp"),
+        (["perplexit", "text"], 1, "did you mean perplexity; there is glue, blimp, masked, perplexity"),
     ],
 )
 def test_refusals(real, folder, monkeypatch, given, status, message):

@@ -69,6 +69,25 @@ def test_a_generator_is_what_one_asks(real, corpus, tmp_path):
     assert ran.err.splitlines()[-1].endswith(f"--model {tmp_path / 'm' / 'generator'}")
 
 
+def test_what_fills_no_masks_is_not_asked_to(real, corpus, tmp_path):
+    words = ("--recipe", "bert", "--asks", "next", *SMALL, "--max-steps", 1)
+    ran = real("pretrain", "--corpus", corpus, "--out", tmp_path / "m", *words)
+    assert ran.status == 0, ran.err
+    use = ran.err.splitlines()[-1].removeprefix("to use it: bertsmith ")
+    assert use == f"info --model {tmp_path / 'm'}" and real(*use.split()).status == 0
+
+
+def test_a_flag_is_read_with_what_a_file_and_a_model_bring(real, corpus, tmp_path):
+    """Steps of 64 tokens are too small for the rows of the recipe that would be taken without them."""
+    (tmp_path / "run.toml").write_text('recipe = "electra"\nlengths = "32"\ndepth = 2\nwidth = 32\n')
+    words = ("--tokens", 64, "--max-steps", 1, "--device", "cpu", "--threads", 1)
+    ran = real("pretrain", "--corpus", corpus, "--out", tmp_path / "m", "--settings", tmp_path / "run.toml", *words)
+    assert ran.status == 0, ran.err
+    further = ("--model", tmp_path / "m", "--tokens", 256, "--max-steps", 1, "--device", "cpu", "--threads", 1)
+    ran = real("pretrain", "--corpus", corpus, "--out", tmp_path / "n", *further)  # rows of 128, as ELECTRA's
+    assert ran.status == 0, ran.err
+
+
 def test_a_plan_tells_and_writes_nothing(real, corpus, tmp_path):
     ran = real("pretrain", "--corpus", corpus, "--out", tmp_path / "m", "--plan", *SMALL, "--minutes", 20)
     assert ran.status == 0 and ran.out == "" and not list(tmp_path.iterdir())

@@ -22,11 +22,20 @@ PRESETS = [name for family in FAMILIES for name in family.presets]
 @given(st.sampled_from(PRESETS), st.integers(1, 2048))
 def test_heads_and_inner_follow_the_width(preset, width):
     _, config = find_preset(preset)
+    width *= 64 if config.position == "rotary" else 1  # whose heads must be of even size
     found = scale(config, {"width": width})
     assert found.width == width and width % found.heads == 0
     assert found.heads <= max(1, width * config.heads // config.width)
     assert abs(found.inner - config.inner * width / config.width) <= 8
     assert (found.embed_width == width) == (config.embed_width == config.width) or width == 1
+
+
+def test_rotary_heads_of_odd_size_are_refused():
+    _, config = find_preset("modernbert-base")
+    for given_ in ({"width": 65}, {"width": 64, "heads": 64}):
+        with pytest.raises(BertsmithError, match="rotary positions need an even number"):
+            scale(config, given_)
+    assert scale(find_preset("bert-base")[1], {"width": 64, "heads": 64}).heads == 64
 
 
 def test_what_is_given_is_taken():

@@ -191,6 +191,8 @@ def strange(tmp_path_factory):
         ("all-seen/corpus", {"recipe": "electra", "preset": "distilbert-base"}, "has no head for replaced"),
         ("all-seen/corpus", {"positions": 16}, "rows of 32 tokens are too long for an encoder that reads 16"),
         ("all-seen/corpus", {"heads": 3}, "width 32 does not divide into 3"),
+        ("all-seen/corpus", {"heads": 32}, "rotary positions need an even number"),
+        ("all-seen/corpus", {"z_loss": -1.0}, "z_loss is -1.0; it must be at least 0"),
         ("all-seen/corpus", {"preset": "bert-huge"}, "there is no preset 'bert-huge'"),
         ("all-seen/corpus", {"precision": "fp16"}, "precision fp16 needs a CUDA device"),
     ],
@@ -222,11 +224,12 @@ def test_a_trained_model_learns_on(corpus, trained, tmp_path, name):
     """With a rate of almost nothing it stays as it was; its own heads are taken over."""
     said = []
     settings = {key: SMALL[key] for key in ("lengths", "tokens", "pass_tokens")}
-    run = bertsmith.pretrain(corpus, tmp_path / "out", "smith" if name == "smith" else None, model=trained / name,
-                             max_steps=1, rate=1e-12, weight_decay=0.0, device="cpu", say=said.append,
+    run = bertsmith.pretrain(corpus, tmp_path / "out", model=trained / name, max_steps=1,
+                             rate=1e-12, weight_decay=0.0, device="cpu", say=said.append,
                              **settings)  # fmt: skip
     before, after = (safetensors.torch.load_file(f / "model.safetensors") for f in (trained / name, run.folder))
     assert before.keys() == after.keys()
+    assert json.loads((run.folder / "run.json").read_text())["asked"]["recipe"] == name  # as it was trained here
     assert all(torch.allclose(before[key], after[key], atol=1e-6) for key in before)
     assert "goes on learning; its head for" in said[0] and "fresh" not in said[0]
     if name == "electra":
@@ -254,6 +257,8 @@ def test_a_model_of_another_tokenizer_or_shape_is_refused(corpus, strange, train
         bertsmith.pretrain(strange / "bytes/corpus", tmp_path / "out", model=trained / "bert", device="cpu")
     with pytest.raises(BertsmithError, match="has its sizes already; leave depth out"):
         bertsmith.pretrain(corpus, tmp_path / "out", model=trained / "bert", depth=3, device="cpu", lengths="32")
+    with pytest.raises(BertsmithError, match="has its sizes already; leave preset out"):
+        bertsmith.pretrain(corpus, tmp_path / "out", model=trained / "bert", preset="bert-tiny", device="cpu")
     with pytest.raises(BertsmithError, match="too long for an encoder that reads 512"):
         bertsmith.pretrain(corpus, tmp_path / "out", model=trained / "bert", lengths="1024", device="cpu")
     assert not (tmp_path / "out").exists()

@@ -76,7 +76,8 @@ def pretrain(
     run = {"corpus": corpus, "out": out, "recipe": recipe, "model": model, "minutes": minutes, "device": device,
            "threads": threads}  # fmt: skip
     given = {**shape, **asking, **training}
-    check_flags(recipe, given)
+    if settings is None and (recipe or not model):  # else the rest is not known yet
+        check_flags(recipe, given)
     asked = combine(read_settings(settings) if settings else {}, {**run, **given})
     for name in ("corpus", *(() if plan else ("out",))):
         if name not in asked:
@@ -131,8 +132,12 @@ def carry_out(asked: dict[str, Any], modes: Mapping[str, Any], say: Callable[[st
 
 def find_use(folder: Path) -> str:
     """What a person may try next with what is in the folder."""
+    from bertsmith.models.files import read_settings as read_model
+
     filling = folder / "generator" if (folder / "generator").is_dir() else folder
-    if not (filling / "tokenizer.json").exists():  # it reads codes
+    architectures = read_model(filling).get("architectures") or [""]
+    is_asked = architectures[0].endswith(("MaskedLM", "PreTraining"))
+    if not is_asked or not (filling / "tokenizer.json").exists():  # without words to fill, or of codes
         return f"info --model {shlex.quote(str(folder))}"
     from bertsmith.text.loading import load_tokenizer
 

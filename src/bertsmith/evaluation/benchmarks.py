@@ -63,7 +63,9 @@ GLUE = (
 )  # fmt: skip
 
 BENCHMARKS: dict[str, Sequence[BenchmarkTask]] = {"glue": GLUE}
-UNTRAINED = {"blimp": "evaluate_blimp", "masked": "evaluate_masked"}  # nothing is fine-tuned: functions of their own
+UNTRAINED = {  # nothing is fine-tuned: functions of their own
+    "blimp": "evaluate_blimp", "masked": "evaluate_masked", "perplexity": "evaluate_perplexity",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

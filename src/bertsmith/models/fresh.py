@@ -72,7 +72,8 @@ def scale(config: Config, changed: Mapping[str, int]) -> Config:
     given = dict(changed)
     if "width" in given:
         wanted = max(1, given["width"] * config.heads // config.width)
-        divisors = (heads for heads in range(wanted, 0, -1) if given["width"] % heads == 0)
+        parts = 2 if config.position == "rotary" and given["width"] % 2 == 0 else 1  # it turns pairs of numbers
+        divisors = (heads for heads in range(wanted, 0, -1) if given["width"] % (heads * parts) == 0)
         given.setdefault("heads", next(divisors))
         given.setdefault("inner", max(8, round(config.inner * given["width"] / config.width / 8) * 8))
         if config.width != config.embed_width == given["width"]:

@@ -3,6 +3,7 @@
 Everything that can be wrong with them is found here, before a step is made or a file written.
 """
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,9 +24,11 @@ from bertsmith.text.loading import load_tokenizer
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.devices import HALF, Ranks, choose_precision
 from bertsmith.training.preparing import Say
-from bertsmith.training.recipes import FEW_STEPS, Recipe
+from bertsmith.training.pretraining_settings import Pretraining
+from bertsmith.training.recipes import FEW_STEPS, RECIPES, Recipe
 from bertsmith.training.watching import show_time
 
+SAMPLED = 1000  # steps by which the tokens of many are estimated
 BYTES = 16  # of a parameter in training: itself, its gradient and two moments, in full precision
 
 
@@ -105,8 +108,9 @@ def find_new_pieces(base: Path, corpus: Corpus) -> dict[int, tuple[int, ...]]:
 def _go_on(
     recipe: Recipe, corpus: Corpus, made: Made, base: Path, cuts: Mapping[int, Sequence[int]]
 ) -> tuple[Checkpoint, str]:
-    if recipe.changed:
-        name = next(iter(recipe.changed))
+    chosen = [*recipe.changed, *(["preset"] if recipe.preset != RECIPES[recipe.name].preset else [])]
+    if chosen:
+        name = chosen[0]
         raise BertsmithError(f"{base} has its sizes already; leave {name} out, or the model.")
     known = load_checkpoint(find_encoder(base))
     grow_vocabulary(known, cuts)
@@ -146,10 +150,10 @@ def tell_plan(start: Start, minutes: float | None, ranks: Ranks, say: Say) -> No
         total = int(60 * minutes * speed / flops)
         long = f"{minutes:g} minutes, the first passes tell how many steps: {total:,} tokens at most"
     else:
-        steps = training.max_steps or max(1, round((training.epochs or 1) * held / training.tokens))
-        total = training.tokens * steps
-        long = f"{steps:,} steps, {total:,} tokens, {total / held:.2f} epochs; {flops * total:.2e} FLOP in matrix "
-        long += f"products, which alone take {show_time(flops * total / speed)} here"
+        steps = training.max_steps or max(1, round((training.epochs or 1) * math.ceil(held / training.tokens)))
+        total = count_tokens(training, steps, start.size)
+        long = f"{steps:,} step{'s' * (steps != 1)}, {total:,} tokens, {total / held:.2f} epochs; "
+        long += f"{flops * total:.2e} FLOP in matrix products, which alone take {show_time(flops * total / speed)} here"
     count = sum(parameter.numel() for parameter in network.parameters())
     facts = {
         "recipe": f"{start.recipe.name}, asks {start.recipe.asking.asks}",
@@ -164,10 +168,18 @@ def tell_plan(start: Start, minutes: float | None, ranks: Ranks, say: Say) -> No
     }  # fmt: skip
     for name, fact in facts.items():
         say(f"{name:>10}: {fact}")
-    steps = total // training.tokens
+    if minutes:
+        steps = total // training.tokens
     if steps < FEW_STEPS and not training.max_steps:
         told = f"{'at most ' if minutes else ''}{steps:,} step{'s' * (steps != 1)}" if steps else "less than one step"
         say(f"{told} of {training.tokens:,} tokens is little to learn in; smaller ones make more of them (--tokens).")
+
+
+def count_tokens(training: Pretraining, steps: int, size: int) -> int:
+    """What these steps read, of which the first ones may be smaller; of very many steps by a sample of them."""
+    count = min(steps, SAMPLED)
+    some = (training.tokens_at(number * steps // count, steps, size) for number in range(count))
+    return round(sum(some) / count * steps)
 
 
 def count_flops(start: Start) -> float:

@@ -44,8 +44,9 @@ class Asking:
                 between = "between 0 and 1" if name == "causal_share" else "above 0"
                 wanted = "above 0 and at most 1" if name == "generator_share" else between
                 raise BertsmithError(f"{name} is {getattr(self, name)}; it must be {wanted}.")
-        if self.replaced_weight < 0:
-            raise BertsmithError(f"replaced_weight is {self.replaced_weight}; it must be at least 0.")
+        for name in ("replaced_weight", "z_loss"):
+            if getattr(self, name) < 0:
+                raise BertsmithError(f"{name} is {getattr(self, name)}; it must be at least 0.")
         taught = [name for name in name_questions(self.stages()) if name in TAUGHT]
         if taught and self.teacher is None:
             raise BertsmithError(f"asks is {self.asks!r}, and {taught[0]} needs a teacher; give its folder (teacher).")
