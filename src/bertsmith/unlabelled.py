@@ -108,9 +108,9 @@ def evaluate_masked(
     """Words of held-out text guessed, by frequency, and the text's pseudo-perplexity a token and a word.
 
     `file` is text with a blank line between documents, or anything that a corpus is built from, or the folder of a
-    corpus, whose held-out part is read. `samples` words, and as
-    many words and marks for the perplexity, are drawn by `seed`. Frequencies are those in `counts`, another text; else
-    in the file itself. `length` is the most tokens that are read at once, else what the model takes.
+    corpus, whose held-out part is read. `samples` words, and as many words and marks for the perplexity, are drawn by
+    `seed`. Frequencies are those in `counts`, another text; else in the file itself. `length` is the most tokens that
+    are read at once, else what the model takes.
     """
     place = prepare(out, overwrite)
     check_sample(samples, seed)

@@ -8,11 +8,11 @@ import pytest
 import tokenizers
 import torch
 import transformers
+from evaluation.unlabelled_text import DOCUMENTS
 from hypothesis import given
 from hypothesis import strategies as st
 from tasks.made import SENTENCES, bytelevel_files, open_both, sentencepiece_files
 from tokenizers import Tokenizer as Engine
-from whole import tiny
 
 import bertsmith
 from bertsmith.errors import BertsmithError
@@ -22,30 +22,6 @@ from bertsmith.evaluation.unlabelled_tables import masked_notes, masked_rows
 from bertsmith.tasks.hiding import HiddenText
 from bertsmith.text.templates import read_template
 from bertsmith.text.tokenizer import Tokenizer
-
-TEXT = (
-    'Ann lives in Oslo, and Bob\'s film was very good!\nIt is not dull: "fine".\n\n'
-    "The match was won 3,141.5 to 2 . . . the the the town\n\n\n"
-    "What a zebra (who sees rivers) sees, the well-known town sees."
-)
-DOCUMENTS = [part.strip("\n") for part in TEXT.split("\n\n") if part.strip()]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tiny.make_encoder(tmp_path_factory.mktemp("masks"), head="ForMaskedLM", limit=64)
-
-
-@pytest.fixture(scope="module")
-def model(folder):
-    return bertsmith.load(folder, device="cpu")
-
-
-@pytest.fixture
-def file(tmp_path):
-    path = tmp_path / "held-out.txt"
-    path.write_text(TEXT)
-    return path
 
 
 def test_words_are_cut_as_people_write_them():

@@ -7,29 +7,11 @@ import pytest
 import torch
 import transformers
 from corpus_texts import make_documents
-from evaluation.test_masked_accuracy import DOCUMENTS, TEXT
-from whole import tiny
+from evaluation.unlabelled_text import DOCUMENTS
 
 import bertsmith
 from bertsmith.errors import BertsmithError
 from bertsmith.evaluation.masked_accuracy import cut_units
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tiny.make_encoder(tmp_path_factory.mktemp("masks"), head="ForMaskedLM", limit=64)
-
-
-@pytest.fixture(scope="module")
-def model(folder):
-    return bertsmith.load(folder, device="cpu")
-
-
-@pytest.fixture
-def file(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_text(TEXT)
-    return path
 
 
 def add_up(folder, documents) -> tuple[float, int]:

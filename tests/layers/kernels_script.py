@@ -15,8 +15,8 @@ if sys.argv[1] == "interpret":
 import torch
 
 from bertsmith.layers import activation_kernels, packed_attention, packed_kernels, packed_long_kernels
-from bertsmith.layers.activation import ACTIVATIONS
-from bertsmith.layers.gating import KINDS, activate, gate
+from bertsmith.layers.activation import ACTIVATIONS, KERNELS
+from bertsmith.layers.gating import activate, gate
 
 
 def attend(qkv, lengths, turns, heads, window, causal):
@@ -77,7 +77,7 @@ def check_dropping():
 
 
 def check_activations():
-    for kind in KINDS:
+    for kind in KERNELS:
         both = torch.linspace(-9, 9, 7 * 48).view(7, 48).flip(0).contiguous().requires_grad_()
         gates, values = both.chunk(2, dim=-1)
         check(gate(both, kind), ACTIVATIONS[kind](gates) * values, both, kind)

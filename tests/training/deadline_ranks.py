@@ -31,6 +31,7 @@ def train(corpus: Path, out: Path, replace: Any = setattr, **more: Any) -> dict[
 
 
 if __name__ == "__main__":
+    from bertsmith.training.devices import leave
     from bertsmith.training.pretraining import PretrainingStudy
 
     works = PretrainingStudy.works
@@ -39,5 +40,4 @@ if __name__ == "__main__":
         told = train(Path(sys.argv[1]), Path(sys.argv[2]) / spread, spread=spread)
         name = f"{spread}-{os.environ.get('RANK', '0')}.json"
         (Path(sys.argv[2]) / name).write_text(json.dumps(told))
-    sys.stdout.flush()
-    os._exit(0)  # torn-down collectives may abort the interpreter; all there was to do is written
+    leave()

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from bertsmith.training.devices import joined, part_like, whole
+from bertsmith.training.devices import joined, leave, part_like, whole
 from bertsmith.training.muon import Muon
 
 # Fewer rows than processes, rows and matrices that do not divide by them, one matrix of its kind.
@@ -52,3 +52,4 @@ if __name__ == "__main__":
                 if spread == "fsdp":
                     fully_shard(weights, mesh=init_device_mesh("cpu", (ranks.count,)))
                 save_file(train(weights, rows), Path(sys.argv[1]) / f"{spread}-{rows}-{ranks.rank}.safetensors")
+    leave()

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from pretraining_made import SMALL, pretrain
 
 from bertsmith.errors import BertsmithError
-from bertsmith.training.devices import seed_of, whole
+from bertsmith.training.devices import leave, seed_of, whole
 from bertsmith.training.loop import Loop, Watcher
 from bertsmith.training.pretraining import PretrainingStudy
 
@@ -102,6 +102,4 @@ def _main(corpus: Path, out: Path, asked: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     _main(Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3]))
-    # Several processes that take themselves down may abort over messages that are on their way.
-    sys.stdout.flush()
-    os._exit(0)
+    leave()

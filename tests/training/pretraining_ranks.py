@@ -5,7 +5,6 @@ asked, whole and in parts (SPREAD), stops some, and goes on with those that anot
 """
 
 import contextlib
-import os
 import sys
 from functools import partialmethod
 from pathlib import Path
@@ -16,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from pretraining_made import pretrain
 
 from bertsmith.objectives.masked_tokens import MaskedTokens
+from bertsmith.training.devices import leave
 from bertsmith.training.pretraining import PretrainingStudy
 
 # A large eps: where a gradient is nothing but rounding, AdamW would make a step of it.
@@ -97,7 +97,4 @@ def train_spread(corpus: Path, folder: Path) -> None:
 
 if __name__ == "__main__":
     (train_spread if sys.argv[3:] == ["spread"] else train_variants)(Path(sys.argv[1]), Path(sys.argv[2]))
-    # Sharded weights that were stopped in the middle of a step have messages on their way, over which the library's
-    # threads may abort when the interpreter takes itself down; all there was to do is done and written.
-    sys.stdout.flush()
-    os._exit(0)
+    leave()

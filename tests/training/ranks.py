@@ -14,6 +14,7 @@ from training.texts import make_texts
 
 from bertsmith.finetuning import finetune
 from bertsmith.together import finetune_together
+from bertsmith.training.devices import leave
 from bertsmith.training.study import TaskStudy
 
 # A large eps: where a gradient is nothing but rounding, AdamW would make a step of it.
@@ -92,3 +93,4 @@ if __name__ == "__main__":
     train("plain", model, folder / "named-fsdp", spread="fsdp", metric="macro_f1")
     run_with_a_failure(model, folder / "failed-fsdp", spread="fsdp", metric="macro_f1")
     run_short_of_memory(model, folder / "memory-ddp", rank="1", batch=16)
+    leave()

@@ -122,7 +122,7 @@ def test_training_goes_on_while_a_checkpoint_is_written(corpus, whole, tmp_path,
     monkeypatch.setattr(pretraining, "write_folder", slow.hold(pretraining.write_folder))
     with pytest.raises(RuntimeError):
         pretrain(corpus, slow.out, "electra", **SHORT, watchers=[slow, Stop(8, RuntimeError)])
-    assert [step for step, names in slow.seen if not names] == [1, 2, 3, 4, 5, 6, 7]
+    assert [names for _, names in slow.seen[:7]] == [[]] * 7
     state = json.loads((slow.out / "checkpoints" / "last-000004" / "state.json").read_text())
     log = (slow.out / "log.jsonl").read_bytes()
     assert state["step"] == 4 and state["log_bytes"] < len(log)

@@ -4,11 +4,23 @@ Exit status: 0 done, 1 a mistake in a file, a setting or an input (one sentence 
 itself, 130 stopped by Ctrl-C, 143 stopped by SIGTERM while training, 141 the reader of the pipe has left.
 """
 
+import os
 import sys
 
 
 def main() -> None:
     """Runs one command and ends the process with its status."""
+    try:
+        _run()
+    except SystemExit as end:
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            from bertsmith.training.devices import leave
+
+            leave(end.code if isinstance(end.code, int) else int(end.code is not None))
+        raise
+
+
+def _run() -> None:
     from bertsmith.cli.output import write_note
     from bertsmith.errors import BertsmithError, Stopped
 

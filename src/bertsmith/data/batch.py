@@ -113,7 +113,7 @@ class Batch:
     @property
     def firsts(self) -> Tensor:
         """The index of each row's first token."""
-        return self.bounds[: len(self.lengths)].long()
+        return self.bounds[:-1].long()
 
     @cached_property
     def counts(self) -> Tensor:

@@ -51,12 +51,10 @@ def measure_pseudo_perplexity(
     if not rows:
         return None
     predictor = Predictor(network, device, max(BUDGETS[device.type], length), keeps_grads=True)
-    # Compiled for one shape, a network would be compiled anew for each of these batches.
-    eager = torch.compiler.set_stance("force_eager") if device.type == "cuda" else nullcontext()
     was_training = network.training
     network.eval()
     try:
-        with precision(), cast(AbstractContextManager[Any], eager):
+        with precision():
             chances = ask_all(predictor, Hidden(), rows)
     finally:
         network.train(was_training)

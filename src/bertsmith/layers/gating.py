@@ -14,10 +14,8 @@ import triton
 from torch import Tensor
 
 from bertsmith.layers import activation_kernels as kernels
-from bertsmith.layers.activation import KERNELS
 
 BLOCK = 2048
-KINDS = KERNELS
 
 
 @torch.library.custom_op("bertsmith::gate", mutates_args=())

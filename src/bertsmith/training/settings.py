@@ -55,6 +55,7 @@ class Training:
         check_types(self)
         for name in ("batch", "log_every", "max_steps", "batch_tokens", "evaluate_every"):
             self._need(name, getattr(self, name) is None or getattr(self, name) >= 1, "at least 1")
+        self._need("epochs", self.epochs is None or self.epochs <= 1e6, "at most 1,000,000")
         for name in ("epochs", "rate", "eps", "layer_decay"):
             self._need(name, getattr(self, name) is None or getattr(self, name) > 0, "more than 0")
         for name in ("weight_decay", "clip", "unfreeze", "focal", "r_drop", "patience", "save_minutes", "seed", "lora",
