@@ -9,7 +9,7 @@ texts with a few masks each would fill the memory with them.
 """
 
 import math
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +49,10 @@ class Fill(Task[str, Result]):
         super().__init__(tokenizer, limit, truncate)
         self.top_k = take_count("top_k", top_k)
         self.targets = None if targets is None else _list_targets(targets)
+
+    @property
+    def alike(self) -> Hashable:
+        return type(self), self.targets is None  # the likeliest pieces, or those of words
 
     def rows(self, examples: Sequence[str]) -> list[list[Row]]:
         return [[] for _ in examples]  # `talk` makes them: they depend on the targets' pieces

@@ -4,7 +4,7 @@ Most tasks ask the network once (`rows`, `scores`, `answer`); one that must look
 overrides `talk`. A task with a head that people train is a `TrainedTask` (trained.py).
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Generic, TypeVar
@@ -63,6 +63,13 @@ class Task(Generic[Example, Answer]):
         found = self.read(network, batch, torch.tensor(at, device=batch.ids.device) if at else None)
         sizes = batch.lengths if self.per_token else [len(row.at) or 1 for row in rows]
         return list(found.float().cpu().split(list(sizes)))
+
+    @property
+    def alike(self) -> Hashable:
+        """Equal for tasks whose `scores` may read each other's rows in one batch; here for those of one class."""
+        kind = type(self)
+        is_plain = kind.scores is Task.scores and kind.read is Task.read
+        return (kind, self.head) if is_plain else id(self)
 
     def answer(self, example: Example, rows: Sequence[Row], scores: Sequence[Tensor]) -> Answer:
         raise NotImplementedError

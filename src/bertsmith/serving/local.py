@@ -1,0 +1,135 @@
+"""The models in this process as those who answer: each request in a thread of its own, all of them on one queue.
+
+In: an `Ask`. Out: a `Reply`. What a request gets is what the method of `Model` gives, for that is what is called.
+"""
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from bertsmith.errors import BertsmithError
+from bertsmith.serving import engine as engines
+from bertsmith.serving.asks import Ask, Card, Refusal, Reply
+from bertsmith.serving.engine import Engine, put_on
+from bertsmith.serving.jobs import Job, find_job, take_fields
+from bertsmith.serving.queue import Ticket
+from bertsmith.serving.residents import Residents
+
+BYTES_A_TOKEN = 4  # of a request, before it is read: about a word's beginning and its quotes
+
+
+class Local:
+    """A `Backend`."""
+
+    def __init__(self, residents: Residents, requests: int = 512, wait: float | None = None) -> None:
+        """`requests`: how many may be at work or wait at one time; `wait`: seconds that one may have to."""
+        self.residents = residents
+        self.most, self.wait = requests, wait
+        self.engine = Engine(residents.device)
+        for model in residents.models.values():
+            put_on(model, self.engine)
+        self.threads = ThreadPoolExecutor(requests, thread_name_prefix="ask")
+        self.running = 0
+        self.lock = threading.Lock()
+
+    async def ask(self, ask: Ask) -> Reply:
+        job = find_job(ask.job)
+        given = take_fields(job, ask.given)
+        name = self.residents.find(ask.model, job.name)
+        with self.lock:
+            if self.running >= self.most:
+                raise Refusal("overloaded", "too many requests are waiting; ask again later.", 1.0)
+            self.running += 1
+        ticket = Ticket(ask.timeout)
+        try:
+            work = self.threads.submit(self._answer, name, job, given, ticket)
+        except RuntimeError:  # it is closed
+            self._leave()
+            raise Refusal("unavailable", "the server is stopping.") from None
+        work.add_done_callback(self._leave)
+        try:
+            reply = await asyncio.wrap_future(work)
+        except asyncio.CancelledError:
+            ticket.cancel()
+            raise
+        except BertsmithError as error:
+            raise Refusal("input", str(error)) from error
+        reply.tokens, reply.queued, reply.worked = ticket.tokens, ticket.queued, ticket.worked
+        return reply
+
+    def cards(self) -> list[Card]:
+        return self.residents.list_cards()
+
+    def is_ready(self) -> bool:
+        return self.engine.thread.is_alive()
+
+    def load(self) -> dict[str, float]:
+        e = self.engine
+        return {
+            "waiting": float(self.running),
+            "tokens": float(e.queue.tokens),
+            "seconds": e.wait_for(1),
+            "speed": e.speed,
+            "batches": float(e.batches),
+            "batch_rows": float(e.rows),
+            "batch_tokens": float(e.tokens),
+        }
+
+    def admits(self, size: int) -> float | None:
+        if self.running >= self.most:
+            return max(1.0, self.engine.wait_for(1))
+        if self.wait is None or not self.running:
+            return None
+        seconds = self.engine.wait_for(max(1, size // BYTES_A_TOKEN))
+        return seconds if seconds > self.wait else None
+
+    def close(self) -> None:
+        """Ends when what was accepted is answered."""
+        self.threads.shutdown(wait=True)
+        self.engine.stop()
+
+    def _leave(self, _: object = None) -> None:
+        with self.lock:
+            self.running -= 1
+
+    def _answer(self, name: str, job: Job, given: dict[str, Any], ticket: Ticket) -> Reply:
+        engines.here.ticket = ticket
+        try:
+            ticket.check()
+            return self._ask_model(name, job, given)
+        finally:
+            engines.here.ticket = None
+
+    def _ask_model(self, name: str, job: Job, given: dict[str, Any]) -> Reply:
+        first = given[job.fields[0].name]
+        single = isinstance(first, str) or (bool(first) and isinstance(first[0], int))
+        if job.name == "search":
+            said: Any = self.residents.search(name, given)
+        elif job.name == "decode":
+            said = self.residents.decode(name, given)
+        else:
+            said = getattr(self.residents.models[name], job.name)(**given)
+        if job.gives_vectors:
+            rows = [said] if single else list(said)
+            return Reply(name, [], single, [np.asarray(row) for row in rows], [int(row.truncated) for row in rows])
+        results = [said] if single else said
+        told = [_tell(one) for one in results]
+        return Reply(name, told, single, truncated=[getattr(one, "truncated", 0) for one in results])
+
+
+def _tell(result: Any) -> Any:
+    """As plain JSON."""
+    if isinstance(result, str):
+        return result
+    if hasattr(result, "as_dict"):
+        return result.as_dict()
+    return {  # an encoding
+        "ids": list(result.ids),
+        "pieces": list(result.pieces),
+        "offsets": [list(pair) for pair in result.offsets],
+        "words": list(result.words),
+        "segments": list(result.segments),
+    }

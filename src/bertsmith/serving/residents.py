@@ -1,0 +1,141 @@
+"""The models that a server holds, by id, and what each can be asked.
+
+In: `ID=FOLDER` or a folder, as people name them. Out: `Model`s and their `Card`s; an adapter is a model of its own on
+its base's memory, called `ID:ADAPTER`.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bertsmith.errors import BertsmithError
+from bertsmith.model import Model
+from bertsmith.searching import Index
+from bertsmith.serving.asks import Card, Refusal
+
+NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]|/(?=[A-Za-z0-9]))*")  # no dots that climb, nothing to quote in a URL
+# What Hugging Face calls the job of a head, and ours for it, in the order in which a model's main job is chosen.
+PIPELINES = {
+    "classify": "text-classification",
+    "score": "text-classification",
+    "rerank": "text-ranking",
+    "tag": "token-classification",
+    "answer": "question-answering",
+    "choose": "multiple-choice",
+    "fill": "fill-mask",
+}
+JOBS_OF = {"tag": ("tag",), "span": ("answer",), "choose": ("choose",), "mask": ("fill",), "follows": ("follows",)}
+ALWAYS = ("embed", "hidden", "similar", "tokenize", "decode")
+
+
+def name_models(given: Iterable[str]) -> dict[str, str]:
+    """Ids and folders from `ID=FOLDER` or `FOLDER`, whose last part is then the id."""
+    found: dict[str, str] = {}
+    for one in given:
+        name, equals, folder = one.partition("=")
+        if not equals or "/" in name or "\\" in name:
+            name, folder = Path(one).name, one
+        if not NAME.fullmatch(name):
+            raise BertsmithError(
+                f"{name[:60]!r} cannot be the id of a model, which has letters, digits and . _ - alone; give "
+                f"--model ID={folder}."
+            )
+        if name in found:
+            raise BertsmithError(f"two models are called {name!r}; give each its own id: --model ID={folder}.")
+        found[name] = folder
+    return found
+
+
+class Residents:
+    """The served models; the first is the default unless another is named."""
+
+    def __init__(
+        self, models: Mapping[str, Model], default: str | None = None, indexes: Mapping[str, Index] | None = None
+    ) -> None:
+        """`indexes` are what the models of these ids can search."""
+        self.models: dict[str, Model] = {}
+        self.indexes = dict(indexes or {})
+        for name, model in models.items():
+            self.models[name] = model
+            self.models |= {f"{name}:{adapter}": other for adapter, other in model.adapters.items()}
+        self.default = default or next(iter(self.models))
+        if self.default not in self.models:
+            raise BertsmithError(f"--default {default!r} is not served; the models are {', '.join(self.models)}.")
+        self.cards = {name: make_card(name, model, name in self.indexes) for name, model in self.models.items()}
+        self.device = next(iter(self.models.values())).device
+
+    def find(self, name: str, job: str) -> str:
+        """The id of the model that is meant, which can do the job."""
+        name = name or self.default
+        if name not in self.models:
+            raise Refusal("model", f"there is no model {name[:80]!r}; the models are {', '.join(self.models)}.")
+        if job not in self.cards[name].jobs:
+            able = [card.id for card in self.cards.values() if job in card.jobs]
+            others = f"; {', '.join(able)} can" if able else "; no model here can"
+            raise Refusal("job", f"the model {name!r} cannot {job}{others}.")
+        return name
+
+    def search(self, name: str, given: Mapping[str, Any]) -> Any:
+        options = {key: value for key, value in given.items() if key != "query"}
+        return self.indexes[name].search(given["query"], **options)
+
+    def decode(self, name: str, given: Mapping[str, Any]) -> Any:
+        """The text of token ids; one that the tokenizer does not have is named."""
+        tokenizer, ids = self.models[name].tokenizer, given["ids"]
+        rows = [ids] if ids and isinstance(ids[0], int) else ids
+        for row in rows:
+            wrong = next((id for id in row if not 0 <= id < tokenizer.size), None)
+            if wrong is not None:
+                raise BertsmithError(f"{wrong} is no token id of {name}; they go from 0 to {tokenizer.size - 1:,}.")
+        texts = [tokenizer.decode(row, skip_specials=given.get("skip_specials", True)) for row in rows]
+        return texts[0] if rows is not ids else texts
+
+    def list_cards(self) -> list[Card]:
+        """The default first."""
+        return sorted(self.cards.values(), key=lambda card: card.id != self.default)
+
+
+def make_card(name: str, model: Model, can_search: bool = False) -> Card:
+    able = [model, *model.adapters.values()]
+    jobs = list(dict.fromkeys(job for one in able for job in list_jobs(one)))
+    main = next((PIPELINES[job] for job in PIPELINES if job in jobs), "feature-extraction")
+    return Card(
+        id=name,
+        jobs=(*jobs, *ALWAYS, *(["search"] if can_search else [])),
+        pipeline=main,
+        labels=tuple(model.checkpoint.labels),
+        limit=model.limit,
+        width=model.vector_width,
+        pooling="+".join(model.sentence.pooling.modes),
+        dtype=model.dtype,
+        device=str(model.device),
+        family=str(model.checkpoint.settings.get("model_type", model.checkpoint.config.family)),
+        batch_tokens=model.predictor.budget,
+        revision=digest(model.folder),
+        created=int(model.folder.stat().st_mtime),
+        prompts=tuple(model.sentence.prompts),
+    )
+
+
+def list_jobs(model: Model) -> list[str]:
+    """What the heads of one model can be asked; a head of classes is for numbers or for ranking, too."""
+    jobs = [job for head in model.checkpoint.heads for job in JOBS_OF.get(head, ())]
+    if "classify" not in model.checkpoint.heads:
+        return jobs
+    head: Any = model.checkpoint.network.heads["classify"]
+    task = model.trained.get("task")
+    if task in ("regress", "rerank") or (task is None and head.shape.outputs == 1):
+        return [*jobs, "rerank", "score"] if task == "rerank" else [*jobs, "score", "rerank"]
+    return [*jobs, "classify"]
+
+
+def digest(folder: Path) -> str:
+    """What the weights of a folder are known by."""
+    total = hashlib.sha256()
+    for path in sorted(folder.glob("*.safetensors")):
+        with path.open("rb") as file:
+            while block := file.read(1 << 22):
+                total.update(block)
+    return total.hexdigest()[:16]

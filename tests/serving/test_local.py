@@ -1,0 +1,222 @@
+"""The queue behind the models: what is asked alone, at once, in vain or too late."""
+
+import asyncio
+import random
+import threading
+import time
+
+import numpy as np
+import pytest
+from serving.asking import EVERY_JOB, ask_library, same
+
+import bertsmith
+from bertsmith.serving.asks import Ask, Refusal
+from bertsmith.serving.local import Local
+from bertsmith.serving.residents import Residents, name_models
+
+PATIENCE = 60.0
+
+
+@pytest.fixture(scope="module")
+def library(heads, adapters):
+    """The same models, asked without a queue."""
+    found = {name: bertsmith.load(folder, device="cpu") for name, folder in heads.items()}
+    apart = {f"bare:{name}": bertsmith.load(folder, device="cpu") for name, folder in adapters.items()}
+    return found | apart
+
+
+@pytest.fixture
+def backend(models):
+    made = Local(Residents(models))
+    yield made
+    made.close()
+
+
+def refused(backend, *asked, **more):
+    with pytest.raises(Refusal) as caught:
+        asyncio.run(backend.ask(Ask(*asked, **more)))
+    return caught.value
+
+
+@pytest.mark.parametrize("model, job, given", EVERY_JOB)
+def test_alone_an_ask_gets_what_the_library_gives(backend, library, model, job, given):
+    reply = asyncio.run(backend.ask(Ask(job, given, model)))
+    assert reply.model == model
+    same(reply, ask_library(library[model], job, given))
+    assert job in ("tokenize", "decode") or reply.tokens > 0
+
+
+def test_at_once_everybody_gets_his_own(backend, library):
+    asked = EVERY_JOB * 6
+    random.Random(0).shuffle(asked)
+
+    async def all_at_once():
+        return await asyncio.gather(*(backend.ask(Ask(job, given, model)) for model, job, given in asked))
+
+    for reply, (model, job, given) in zip(asyncio.run(all_at_once()), asked, strict=True):
+        same(reply, ask_library(library[model], job, given))
+    assert backend.load()["waiting"] == backend.load()["tokens"] == 0
+    assert backend.engine.batches < backend.engine.rows  # they did share passes
+
+
+class Gate:
+    """Holds the engine inside a batch until it is opened."""
+
+    def __init__(self, backend, monkeypatch):
+        self.inside, self.open, self.read = threading.Event(), threading.Event(), []
+        plain = backend.engine.together.score
+
+        def score(wanted):
+            self.inside.set()
+            assert self.open.wait(PATIENCE)
+            self.read += [len(one.row.ids) for one in wanted]
+            return plain(wanted)
+
+        monkeypatch.setattr(backend.engine.together, "score", score)
+
+
+def until(condition):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def test_who_leaves_costs_nothing(backend, monkeypatch):
+    gate = Gate(backend, monkeypatch)
+
+    async def leave():
+        first = asyncio.create_task(backend.ask(Ask("embed", {"texts": "the film"}, "bare")))
+        await asyncio.to_thread(gate.inside.wait, PATIENCE)
+        second = asyncio.create_task(backend.ask(Ask("embed", {"texts": ["a very long text " * 9] * 50}, "bare")))
+        await asyncio.to_thread(until, lambda: backend.engine.queue.rows == 50)
+        second.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        gate.open.set()
+        return await first
+
+    reply = asyncio.run(leave())
+    assert reply.vectors[0].shape == (32,)
+    until(lambda: backend.running == 0)
+    assert len(gate.read) == 1  # the row of the one who stayed
+
+
+def test_a_short_request_overtakes_a_long_one(backend, monkeypatch):
+    gate, done = Gate(backend, monkeypatch), []
+
+    async def ask(name, texts):
+        await backend.ask(Ask("embed", {"texts": texts}, "bare"))
+        done.append(name)
+
+    async def both():
+        first = asyncio.create_task(ask("first", "the film"))
+        await asyncio.to_thread(gate.inside.wait, PATIENCE)
+        long = asyncio.create_task(ask("long", ["very " * 60] * 200))
+        await asyncio.to_thread(until, lambda: backend.engine.queue.rows == 200)
+        short = asyncio.create_task(ask("short", "a song"))
+        await asyncio.to_thread(until, lambda: backend.engine.queue.rows == 201)
+        gate.open.set()
+        await asyncio.gather(first, long, short)
+
+    asyncio.run(both())
+    assert done == ["first", "short", "long"]
+
+
+def test_too_late_is_said(backend, monkeypatch):
+    gate = Gate(backend, monkeypatch)
+    found = refused(backend, "embed", {"texts": "the film"}, "bare", timeout=0.05)
+    assert found.kind == "timeout"
+    gate.open.set()
+    assert asyncio.run(backend.ask(Ask("embed", {"texts": "the film"}, "bare"))).vectors
+
+
+def test_too_many_are_sent_away(models, monkeypatch):
+    backend = Local(Residents(models), requests=2)
+    gate = Gate(backend, monkeypatch)
+
+    async def three():
+        two = [asyncio.create_task(backend.ask(Ask("embed", {"texts": "a film"}, "bare"))) for _ in range(2)]
+        await asyncio.to_thread(gate.inside.wait, PATIENCE)
+        assert backend.admits(100) >= 1
+        with pytest.raises(Refusal, match="too many requests") as caught:
+            await backend.ask(Ask("embed", {"texts": "a film"}, "bare"))
+        gate.open.set()
+        await asyncio.gather(*two)
+        return caught.value
+
+    found = asyncio.run(three())
+    assert found.kind == "overloaded" and found.retry_after == 1.0
+    until(lambda: backend.admits(100) is None)
+    backend.close()
+
+
+def test_a_wait_that_would_be_too_long_is_refused(models, monkeypatch):
+    backend = Local(Residents(models), wait=1.0)
+    gate = Gate(backend, monkeypatch)
+
+    async def ask():
+        task = asyncio.create_task(backend.ask(Ask("embed", {"texts": ["very " * 60] * 100}, "bare")))
+        await asyncio.to_thread(until, lambda: backend.engine.queue.tokens > 4000)
+        backend.engine.speed = 100.0  # tokens a second
+        assert backend.admits(100) is None  # 25 tokens of it and as many of the other: half a second
+        assert 1.5 < backend.admits(400) < 2.5
+        gate.open.set()
+        await task
+
+    asyncio.run(ask())
+    backend.close()
+
+
+def test_one_bad_row_fails_alone(backend, monkeypatch):
+    """A batch that fails is parted until who is at fault stands alone."""
+    plain = backend.engine.together.score
+
+    def score(wanted):
+        if any(len(one.row.ids) == 5 for one in wanted):
+            raise RuntimeError("five")
+        return plain(wanted)
+
+    monkeypatch.setattr(backend.engine.together, "score", score)
+
+    async def ask():
+        texts = ["a film", "the film was", "a song", "it"]
+        asked = (backend.ask(Ask("embed", {"texts": text}, "bare")) for text in texts)
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    found = asyncio.run(ask())
+    assert [isinstance(one, Refusal) for one in found] == [False, True, False, False]
+    assert found[1].kind == "internal" and "five" not in found[1].message
+
+
+def test_whose_fault_it_is(backend):
+    assert refused(backend, "embed", {"texts": "a"}, "nobody").kind == "model"
+    assert refused(backend, "fill", {"text": "a [MASK]"}, "bare").kind == "job"
+    assert "fill, follows can" in refused(backend, "fill", {"text": "a [MASK]"}, "bare").message
+    assert refused(backend, "fill", {"text": "no mask"}, "fill").kind == "input"
+    assert refused(backend, "embed", {"texts": "a " * 99, "truncate": "error"}, "bare").kind == "input"
+    assert "its fields are" in refused(backend, "embed", {"text": "a"}, "bare").message
+    assert "needs the field 'texts'" in refused(backend, "embed", {}, "bare").message
+    for given in ({"texts": 5}, {"texts": [1.5]}, {"texts": [["a"]]}, {"texts": "a", "dims": 0}, {"texts": "a", "dims": True}):
+        assert refused(backend, "embed", given, "bare").kind == "input"
+    assert "9999" in refused(backend, "decode", {"ids": [9999]}, "bare").message
+
+
+def test_token_ids_do_for_a_text(backend):
+    async def ask():
+        pieces = (await backend.ask(Ask("tokenize", {"text": "the film"}, "bare"))).results[0]["ids"]
+        by_ids = await backend.ask(Ask("embed", {"texts": [pieces, pieces[1:-1]]}, "bare"))
+        one = await backend.ask(Ask("embed", {"texts": pieces}, "bare"))
+        return by_ids, one, await backend.ask(Ask("embed", {"texts": "the film"}, "bare"))
+
+    by_ids, one, by_text = asyncio.run(ask())
+    assert not by_ids.single and one.single
+    for vector in (*by_ids.vectors, *one.vectors):
+        np.testing.assert_allclose(vector, by_text.vectors[0], atol=1e-6)
+
+
+def test_models_are_named(tmp_path):
+    assert name_models(["a=x/y", "/home/me/b", "c.d"]) == {"a": "x/y", "b": "/home/me/b", "c.d": "c.d"}
+    for wrong in (["a=x", "z/a"], ["..=x"], ["/"], ["a b=x"]):
+        with pytest.raises(bertsmith.BertsmithError):
+            name_models(wrong)
