@@ -23,7 +23,7 @@ from bertsmith.resident import find_home, put_adapter
 from bertsmith.tasks.alignment import split_text
 from bertsmith.tasks.choose import Choose, offer
 from bertsmith.tasks.classify import Classify
-from bertsmith.tasks.embed import Embed, Hidden, choose_layers, dress_texts, rank_similar, take_dims
+from bertsmith.tasks.embed import Embed, Hidden, choose_layers, dress_inputs, rank_similar, take_dims
 from bertsmith.tasks.fill import Fill
 from bertsmith.tasks.follows import Follows
 from bertsmith.tasks.predicting import Predictor
@@ -33,6 +33,7 @@ from bertsmith.tasks.result import Vectors
 from bertsmith.tasks.span import Span
 from bertsmith.tasks.tag import Tag
 from bertsmith.tasks.texts import list_texts, pair_up
+from bertsmith.tasks.token_ids import TokenIds, list_inputs
 from bertsmith.tasks.trained import TrainedTask
 from bertsmith.tasks.zero_shot import HYPOTHESIS, ZeroShot
 from bertsmith.text.loading import load_tokenizer
@@ -130,20 +131,26 @@ class Model:
         hypothesis: str = HYPOTHESIS,
         several: bool = False,
         top_k: int | None = None,
+        raw: bool = False,
+        apply: Literal["softmax", "sigmoid"] | None = None,
         truncate: Truncate | None = None,
     ) -> Any:
         """Which class a text or a pair is of: `label, score`, best first; of several labels those that count.
 
         With `labels` a model of natural-language inference judges classes it never learnt, by how far the text entails
         the `hypothesis` with a label in its place; `several`: each label on its own, not one of them all.
+        `raw`: the scores of all classes as the head gives them, before any function and temperature; `apply`: all of
+        them by this function, whichever the model learnt with.
         """
         if labels is not None:
+            if raw or apply is not None:
+                raise BertsmithError("labels are judged by their chances; raw and apply are for a model's own classes.")
             if pair is not None:
                 raise BertsmithError("labels are judged for a text, whose pair is the hypothesis; leave the pair out.")
             outputs = self.need("classify", "judge labels by inference", "classify").checkpoint.labels
             made = (self.tokenizer, self.limit, truncate or "head", outputs, labels, hypothesis, several, top_k)
             return self._answer(ZeroShot(*made), text)
-        task = Classify(*self._head("classify", "classify texts", Classify, truncate), top_k=top_k)
+        task = Classify(*self._head("classify", "classify texts", Classify, truncate), top_k, raw, apply)
         texts, single = pair_up("classify", text, pair)
         answers = self._answer_all(task, [TextExample(a, b) for a, b in texts])
         return answers[0] if single else answers
@@ -188,13 +195,18 @@ class Model:
         context: str | Sequence[str],
         *,
         top_k: int = 1,
+        answer_length: int | None = None,
         truncate: Truncate | None = None,
     ) -> Any:
         """The part of the context that answers: `answer, score, start, end`; "" where it holds no answer.
 
-        Several questions may share one context.
+        Several questions may share one context. `answer_length` is the most tokens of an answer, else what the model
+        was trained with, or 30.
         """
-        task = Span(*self._head("span", "answer questions", Span, truncate), top_k=top_k)
+        tokenizer, limit, policy, settings = self._head("span", "answer questions", Span, truncate)
+        if answer_length is not None:
+            settings = {**settings, "answer_length": answer_length}
+        task = Span(tokenizer, limit, policy, settings, top_k=top_k)
         questions = question if isinstance(question, str) else list_texts(question)
         if not isinstance(question, str) and isinstance(context, str):
             context = [context] * len(questions)
@@ -214,7 +226,7 @@ class Model:
 
     def embed(
         self,
-        texts: str | Sequence[str],
+        texts: str | Sequence[int] | Sequence[str | Sequence[int]],
         *,
         prompt: str | None = None,
         truncate: Truncate = "head",
@@ -225,15 +237,16 @@ class Model:
 
         Pooling and length follow a sentence-transformers folder; a plain folder gives the mean of the last states.
         `prompt` is the name of one of the folder's prompts, or a text to put in front. `dims` keeps so many numbers of
-        each vector, for a model that was trained to be cut there.
+        each vector, for a model that was trained to be cut there. A text may also be a list of its token ids, with
+        special tokens around them or without.
         """
-        given = [texts] if isinstance(texts, str) else list_texts(texts)
+        given, single = list_inputs(texts, self.tokenizer)
         pooling, width = self.sentence.pooling, self.vector_width
         width = width if dims is None else take_dims(dims, width)
         unit = pooling.normalize if normalize is None else normalize
         task = Embed(self.tokenizer, self.limit, truncate, pooling, unit, width)
         vectors = self._answer_all(task, self._dress(given, prompt))
-        if isinstance(texts, str):
+        if single:
             return vectors[0]
         return Vectors(np.stack(vectors) if vectors else np.zeros((0, width)), [v.truncated for v in vectors])
 
@@ -252,10 +265,13 @@ class Model:
 
     def rerank(
         self, query: str | Sequence[str], texts: Sequence[str] | Sequence[Sequence[str]], *, top_k: int | None = None,
-        truncate: Truncate | None = None,
+        raw: bool = False, truncate: Truncate | None = None,
     ) -> Any:  # fmt: skip
-        """Texts by how well they answer a query: `index, text, score`, best first; several queries have a list each."""
-        task = Rerank(*self._head("classify", "rerank texts", Rerank, truncate), top_k=top_k)
+        """Texts by how well they answer a query: `index, text, score`, best first; several queries have a list each.
+
+        `raw`: scores are the head's numbers, whose sigmoid is the usual score.
+        """
+        task = Rerank(*self._head("classify", "rerank texts", Rerank, truncate), top_k, raw)
         answers = self._answer_all(task, ask_ranks(query, texts))
         return answers[0] if isinstance(query, str) else answers
 
@@ -325,12 +341,13 @@ class Model:
         """
         return find_home(self, head, what, task)
 
-    def _dress(self, texts: list[str], prompt: str | None) -> list[str]:
-        """Texts as a sentence-transformers folder wants them."""
+    def _dress(self, texts: list[str | TokenIds], prompt: str | None) -> list[str | TokenIds]:
+        """Texts as a sentence-transformers folder wants them; before token ids come those of the prompt."""
         if prompt is not None and not isinstance(prompt, str):
             raise BertsmithError(f"prompt must be a string, not {type(prompt).__name__}.")
         name = prompt if prompt is not None else self.sentence.default_prompt
-        return dress_texts(texts, self.sentence.prompts.get(name, name) if name else "", self.sentence.lower)
+        before = self.sentence.prompts.get(name, name) if name else ""
+        return dress_inputs(texts, before, self.sentence.lower, self.tokenizer)
 
     @property
     def vector_width(self) -> int:

@@ -22,6 +22,7 @@ from bertsmith.cli.pretrain import pretrain
 from bertsmith.cli.rerank import rerank
 from bertsmith.cli.score import score
 from bertsmith.cli.search import search
+from bertsmith.cli.serve import serve
 from bertsmith.cli.similar import similar
 from bertsmith.cli.sweep import sweep
 from bertsmith.cli.tag import tag
@@ -70,7 +71,7 @@ def bertsmith(
 # In the order in which a person meets them.
 VERBS = (
     *(pretrain, check, finetune, sweep, evaluate, classify, score, tag, answer, choose, fill, follows, embed),
-    *(similar, search, rerank, tokenize, info, models),
+    *(similar, search, rerank, tokenize, info, models, serve),
 )
 for verb in VERBS:
     app.command(cls=PanelCommand)(spread(verb))

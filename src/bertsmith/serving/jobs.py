@@ -21,6 +21,7 @@ class Field:
     many: bool = False
     ids: bool = False  # whether token ids do in place of a text
     choices: tuple[str, ...] = ()
+    most: int | None = None  # of a count
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ def _truncate(*choices: str) -> Field:
     return Field("truncate", "choice", "What is done with an input that is too long.", choices=choices)
 
 
+ANSWER_LENGTH = 100  # a table of all answers is so many times as long as the text
 WHOLE = ("error", "head", "tail", "head+tail")
 LONG = _truncate(*WHOLE, "windows")
 SHORT = _truncate(*WHOLE)
@@ -117,6 +119,7 @@ JOBS: dict[str, Job] = {
                 Field("question", "text", "The question.", required=True, many=True),
                 Field("context", "text", "The text that may hold the answer.", required=True, many=True),
                 TOP,
+                Field("answer_length", "count", "The most tokens of an answer.", most=ANSWER_LENGTH),
                 LONG,
             ),
             {"question": "Who lived in London?", "context": "Ada Lovelace lived in London."},
@@ -245,7 +248,7 @@ def _fits(field: Field, value: Any) -> bool:
             lists = value if is_many else [value]
             return all(isinstance(one, list) and all(isinstance(text, str) for text in one) for one in lists)
         case "count":
-            return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+            return _is_number(value) and 1 <= value <= (field.most or value)
         case "flag":
             return isinstance(value, bool)
         case "choice":
@@ -273,7 +276,7 @@ def _describe(field: Field) -> str:
         case "texts":
             return "a list of texts"
         case "count":
-            return "a whole number of at least 1"
+            return "a whole number of at least 1" if field.most is None else f"a whole number from 1 to {field.most}"
         case "flag":
             return "true or false"
         case "choice":

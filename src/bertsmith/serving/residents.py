@@ -100,7 +100,8 @@ class Residents:
 def make_card(name: str, model: Model, can_search: bool = False) -> Card:
     able = [model, *model.adapters.values()]
     jobs = list(dict.fromkeys(job for one in able for job in list_jobs(one)))
-    main = next((PIPELINES[job] for job in PIPELINES if job in jobs), "feature-extraction")
+    own = list_jobs(model)  # an adapter has an id and a main job of its own
+    main = next((PIPELINES[job] for job in PIPELINES if job in own), "feature-extraction")
     return Card(
         id=name,
         jobs=(*jobs, *ALWAYS, *(["search"] if can_search else [])),

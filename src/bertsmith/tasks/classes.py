@@ -15,8 +15,18 @@ from bertsmith.errors import BertsmithError
 from bertsmith.tasks.measures import Array, count_labels, tabulate
 from bertsmith.tasks.result import Result
 
+FUNCTIONS = ("softmax", "sigmoid")  # that make chances of a head's numbers
 _YES = ("1", "yes", "y", "true", "t", "positive", "pos", "spam", "label_1")
 _NOT = ("not", "no", "non", "un", "in")
+
+
+def choose_function(apply: str | None, raw: bool) -> str | None:
+    """What is made of a head's numbers; None: what the model learnt with."""
+    if apply is not None and apply not in FUNCTIONS:
+        raise BertsmithError(f"apply={apply!r} is not a choice; use one of {', '.join(map(repr, FUNCTIONS))}.")
+    if apply is not None and raw:
+        raise BertsmithError(f"raw scores are those before any function, so apply={apply!r} cannot be; leave one out.")
+    return apply
 
 
 def order_labels(labels: Iterable[str]) -> list[str]:

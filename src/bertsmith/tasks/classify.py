@@ -17,7 +17,15 @@ from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
 from bertsmith.tasks import calibration, measures
 from bertsmith.tasks.class_report import report_classes
-from bertsmith.tasks.classes import confidences, found_matrix, gold_matrix, label_number, positive_label, settle_labels
+from bertsmith.tasks.classes import (
+    choose_function,
+    confidences,
+    found_matrix,
+    gold_matrix,
+    label_number,
+    positive_label,
+    settle_labels,
+)
 from bertsmith.tasks.losses import Criterion, diverge
 from bertsmith.tasks.measures import Array, Measure
 from bertsmith.tasks.result import Result, check_finite
@@ -39,11 +47,17 @@ class Classify(TrainedTask[TextExample, Result]):
     required: ClassVar[tuple[str, ...]] = ("text", "label")
 
     def __init__(
-        self, tokenizer: Tokenizer, limit: int, truncate: str, settings: Settings, top_k: int | None = None
-    ) -> None:
-        """`top_k`: this many labels, whatever their scores; None: all classes, or the labels over their thresholds."""
+        self, tokenizer: Tokenizer, limit: int, truncate: str, settings: Settings, top_k: int | None = None,
+        raw: bool = False, apply: str | None = None,
+    ) -> None:  # fmt: skip
+        """`top_k`: this many labels, whatever their scores; None: all classes, or the labels over their thresholds.
+
+        `raw`: the head's own numbers as scores; `apply`: "softmax" or "sigmoid" of them in place of the model's way.
+        In both all labels are answers, as no threshold was meant for such scores.
+        """
         super().__init__(tokenizer, limit, truncate, settings)
         self.top_k = None if top_k is None else take_count("top_k", top_k)
+        self.raw, self.apply = raw, choose_function(apply, raw)
         self.several = bool(settings["several"])
         self.problem = f"{'multi' if self.several else 'single'}_label_classification"
         if self.several:
@@ -110,13 +124,15 @@ class Classify(TrainedTask[TextExample, Result]):
     def chances(self, scores: Array, temperature: float | None = None) -> Array:
         """The probabilities of combined scores, (…, labels)."""
         cooled = scores / (temperature or self.settings.get("temperature") or 1.0)
-        return calibration.sigmoid(cooled) if self.several else calibration.softmax(cooled)
+        alone = self.several if self.apply is None else self.apply == "sigmoid"
+        return calibration.sigmoid(cooled) if alone else calibration.softmax(cooled)
 
     def answer(self, example: TextExample, rows: Sequence[Row], scores: Sequence[Tensor]) -> Result:
-        chances = self.chances(self.combine(rows, scores))
+        combined = self.combine(rows, scores)
+        chances = combined if self.raw else self.chances(combined)
         check_finite(chances)
         order = np.argsort(-chances, kind="stable")[: self.top_k]
-        if self.several and self.top_k is None:
+        if self.several and self.top_k is None and not self.raw and self.apply is None:
             thresholds = np.asarray(self.settings.get("thresholds") or [0.5] * len(chances))
             order = order[chances[order] >= thresholds[order]]
         labels = self.settings["labels"]

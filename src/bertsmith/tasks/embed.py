@@ -1,6 +1,6 @@
 """Texts to vectors, and texts to the hidden states of their tokens."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from bertsmith.models.network import Network
 from bertsmith.tasks.result import Result, Vectors, check_finite
 from bertsmith.tasks.task import Row, Task
 from bertsmith.tasks.texts import is_iterable, take_count
+from bertsmith.tasks.token_ids import TokenIds, lay_ids
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -37,6 +38,17 @@ def dress_texts(texts: Sequence[str], before: str, lower: bool) -> list[str]:
     dressed = [before + text for text in texts]
     # Letter by letter, as sentence-transformers does: a whole word's final sigma would become another letter.
     return ["".join(map(str.lower, text)) for text in dressed] if lower else dressed
+
+
+def dress_inputs(
+    inputs: Sequence[str | TokenIds], before: str, lower: bool, tokenizer: Tokenizer
+) -> list[str | TokenIds]:
+    """Texts as a sentence-transformers folder wants them; `before` is put in front of ids as its own tokens."""
+    dressed = iter(dress_texts([one for one in inputs if isinstance(one, str)], before, lower))
+    if all(isinstance(one, str) for one in inputs):
+        return list(dressed)
+    words = tokenizer.encode(dress_texts([before], "", lower)[0].rstrip(), specials=False).ids if before else []
+    return [next(dressed) if isinstance(one, str) else (*words, *one) for one in inputs]
 
 
 def find_prompt(prompts: Mapping[str, str], names: Sequence[str]) -> str | None:
@@ -64,8 +76,8 @@ def one_row_each(encodings: Sequence[Encoding]) -> list[list[Row]]:
     return [[Row(e.ids, e.segments, dropped=e.dropped)] for e in encodings]
 
 
-class Embed(Task[str, Vectors]):
-    """One vector a text, or the first `dims` of its numbers.
+class Embed(Task[str | TokenIds, Vectors]):
+    """One vector a text, given as it is or in token ids, or the first `dims` of its numbers.
 
     Windows: the mean of the windows' vectors, each weighted by its tokens.
     """
@@ -81,16 +93,28 @@ class Embed(Task[str, Vectors]):
         self.normalize = normalize
         self.dims = dims
 
-    def rows(self, examples: Sequence[str]) -> list[list[Row]]:
+    def rows(self, examples: Sequence[str | TokenIds]) -> list[list[Row]]:
+        texts = [example for example in examples if isinstance(example, str)]
+        read = iter(self._read(texts))
+        return [
+            next(read) if isinstance(one, str) else lay_ids(self.tokenizer, one, self.limit, self.truncate)
+            for one in examples
+        ]
+
+    def _read(self, texts: Sequence[str]) -> list[list[Row]]:
         if self.truncate != "windows":
-            return one_row_each(self.tokenizer.encode_many(examples, length=self.limit, truncate=self.truncate))
-        windows = [self.tokenizer.windows(text, length=self.limit, overlap=0) for text in examples]
+            return one_row_each(self.tokenizer.encode_many(texts, length=self.limit, truncate=self.truncate))
+        windows = [self.tokenizer.windows(text, length=self.limit, overlap=0) for text in texts]
         return [[Row(window.ids, window.segments) for window in text] for text in windows]
+
+    @property
+    def alike(self) -> Hashable:
+        return type(self), id(self.pooling)
 
     def scores(self, network: Network, batch: Batch, rows: Sequence[Row]) -> list[Tensor]:
         return list(self.pooling(network.encode(batch), batch, normalize=False).cpu())
 
-    def answer(self, example: str, rows: Sequence[Row], scores: Sequence[Tensor]) -> Vectors:
+    def answer(self, example: str | TokenIds, rows: Sequence[Row], scores: Sequence[Tensor]) -> Vectors:
         vector = scores[0].numpy()
         if len(rows) > 1:
             vector = np.average([score.numpy() for score in scores], axis=0, weights=[len(row.ids) for row in rows])
@@ -114,6 +138,10 @@ class Hidden(Task[str, Vectors]):
 
     def rows(self, examples: Sequence[str]) -> list[list[Row]]:
         return one_row_each(self.tokenizer.encode_many(examples, length=self.limit, truncate=self.truncate))
+
+    @property
+    def alike(self) -> Hashable:
+        return type(self), None if self.layers is None else tuple(self.layers)
 
     def scores(self, network: Network, batch: Batch, rows: Sequence[Row]) -> list[Tensor]:
         if self.layers is None:

@@ -21,7 +21,7 @@ from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
 from bertsmith.models.files import read_json
 from bertsmith.models.sentence import read_sentence
-from bertsmith.tasks.calibration import sigmoid, softmax
+from bertsmith.tasks.calibration import sigmoid
 from bertsmith.tasks.classes import positive_label
 from bertsmith.tasks.losses import Criterion, find_known
 from bertsmith.tasks.measures import Measure
@@ -48,11 +48,15 @@ class Rerank(TrainedTask[RankExample, Result]):
     classes: ClassVar[bool] = False
 
     def __init__(
-        self, tokenizer: Tokenizer, limit: int, truncate: str, settings: Settings, top_k: int | None = None
-    ) -> None:
+        self, tokenizer: Tokenizer, limit: int, truncate: str, settings: Settings, top_k: int | None = None,
+        raw: bool = False,
+    ) -> None:  # fmt: skip
+        """`raw`: scores are the head's own numbers; of a head with two, by how much yes leads. Their sigmoid is the
+        usual score, so their order is the same."""
         super().__init__(tokenizer, limit, truncate, settings)
         self.refuse_windows()
         self.top_k = None if top_k is None else take_count("top_k", top_k)
+        self.raw = raw
         self.least, self.most = float(settings.get("least", 0.0)), float(settings.get("most", 1.0))
 
     @classmethod
@@ -123,11 +127,13 @@ class Rerank(TrainedTask[RankExample, Result]):
     def answer(self, example: RankExample, rows: Sequence[Row], scores: Sequence[Tensor]) -> Result:
         given = np.concatenate([score.double().numpy() for score in scores])  # (texts, outputs)
         labels = self.settings["labels"]
-        chances = sigmoid(given[:, 0]) if len(labels) == 1 else softmax(given)[:, positive_label(labels)]
-        check_finite(chances)
+        yes = positive_label(labels) if len(labels) == 2 else 0
+        leads = given[:, yes] - given[:, 1 - yes] if len(labels) == 2 else given[:, 0]
+        check_finite(leads)
+        shown = leads if self.raw else sigmoid(leads)
         answers = [
-            {"index": int(i), "text": example.texts[i], "score": float(chances[i])}
-            for i in np.argsort(-chances, kind="stable")[: self.top_k]
+            {"index": int(i), "text": example.texts[i], "score": float(shown[i])}
+            for i in np.argsort(-shown, kind="stable")[: self.top_k]
         ]
         return Result(answers, truncated=sum(row.dropped for row in rows))
 
