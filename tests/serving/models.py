@@ -6,7 +6,7 @@ from whole.tiny import comparisons, make_encoder, reviews
 
 import bertsmith
 
-LEARN = {"epochs": 2, "batch": 8, "rate": 1e-2, "device": "cpu", "threads": 1, "lora": 4, "dropout": 0.0, "check": False}
+LEARN = {"epochs": 2, "batch": 8, "rate": 1e-2, "device": "cpu", "threads": 1, "lora": 4, "dropout": 0.0}
 TAGS = [{"words": ["Ann", "lives", "in", word], "tags": ["B-PER", "O", "O", tag]}
         for word, tag in (("Oslo", "B-LOC"), ("Rome", "B-LOC"), ("it", "O"), ("this", "O"))] * 6  # fmt: skip
 NLI = {0: "contradiction", 1: "neutral", 2: "entailment"}
@@ -31,5 +31,5 @@ def make_adapters(place: Path, encoder: Path) -> dict[str, Path]:
     """Three adapters on one encoder, by name."""
     asked = {"liked": ("classify", reviews()), "better": ("classify", comparisons()), "names": ("tag", TAGS)}
     for name, (task, rows) in asked.items():
-        bertsmith.finetune(task, rows, rows, out=place / name, model=encoder, **LEARN)
+        bertsmith.finetune(task, rows, rows, out=place / name, model=encoder, check=False, **LEARN)
     return {name: place / name for name in asked}

@@ -1,6 +1,7 @@
 """A backend that answers at once without a model, and says what it was asked; a real server for it."""
 
 import asyncio
+import re
 import socket
 import threading
 import time
@@ -8,13 +9,14 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from bertsmith.serving.app import create_app
 from bertsmith.serving.asks import Ask, Card, Refusal, Reply
-from bertsmith.serving.httpserver import HttpServer
+from bertsmith.serving.http.app import create_app
 from bertsmith.serving.jobs import JOBS, find_job, take_fields
+from bertsmith.serving.processes.httpserver import HttpServer
 from bertsmith.serving.settings import Settings
 
 DEADLINE = 20.0
+INSIDE = re.compile(r"Traceback|File \"|\.py\b|site-packages|Error\(|<class|0x[0-9a-f]{6}")  # of the program
 CARD = Card(
     id="pretend", jobs=tuple(JOBS), pipeline="feature-extraction", labels=("bad", "good"), limit=64, width=4,
     pooling="mean", dtype="float32", device="cpu", family="bert", batch_tokens=1024, revision="0", created=0,
@@ -119,3 +121,10 @@ def hear(connection, until_closed=True):
     except ConnectionResetError:
         pass
     return said
+
+
+def check(answer):
+    """No fault of the server, and nothing told of its inside."""
+    assert answer.status_code < 500, (answer.request.url, answer.request.content[:500], answer.text[:500])
+    assert not INSIDE.search(answer.text), answer.text
+    return answer

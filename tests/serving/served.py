@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from bertsmith.serving.app import create_app
 from bertsmith.serving.asks import Backend
+from bertsmith.serving.http.app import create_app
 from bertsmith.serving.local import Local
 from bertsmith.serving.residents import Residents
 from bertsmith.serving.settings import Settings

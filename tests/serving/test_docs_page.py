@@ -11,8 +11,8 @@ import pytest
 from serving.pretend import Pretend, listening
 from starlette.testclient import TestClient
 
-from bertsmith.serving.app import ROUTERS, create_app
-from bertsmith.serving.complaints import STYLES
+from bertsmith.serving.http.app import ROUTERS, create_app
+from bertsmith.serving.http.complaints import STYLES
 from bertsmith.serving.settings import Settings
 
 

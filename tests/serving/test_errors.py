@@ -8,11 +8,11 @@ from fastapi.routing import APIRoute
 from serving.pretend import Pretend, listening
 from starlette.testclient import TestClient
 
-from bertsmith.serving.answering import JsonRoute
-from bertsmith.serving.app import ROUTERS, create_app
 from bertsmith.serving.asks import Refusal
-from bertsmith.serving.complaints import STATUS, STYLES, Complaint, render
-from bertsmith.serving.directory import style_of
+from bertsmith.serving.http.answering import JsonRoute
+from bertsmith.serving.http.app import ROUTERS, create_app
+from bertsmith.serving.http.complaints import STATUS, STYLES, Complaint, render
+from bertsmith.serving.http.directory import style_of
 from bertsmith.serving.settings import Settings
 
 ASKS = {

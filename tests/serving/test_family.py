@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from bertsmith.errors import BertsmithError
-from bertsmith.serving import family, supervisor
-from bertsmith.serving.family import Child, Keeper
-from bertsmith.serving.plan import Plan
+from bertsmith.serving.processes import family, supervisor
+from bertsmith.serving.processes.family import Child, Keeper
+from bertsmith.serving.processes.plan import Plan
 from bertsmith.serving.settings import Settings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="file descriptors are not inherited there")

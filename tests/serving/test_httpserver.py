@@ -12,7 +12,7 @@ from contextlib import suppress
 import pytest
 from serving.pretend import DEADLINE, Pretend, hear, listening, talk
 
-from bertsmith.serving import httpserver
+from bertsmith.serving.processes import httpserver
 
 READY = b"GET /healthz/ready HTTP/1.1\r\nhost: a\r\n\r\n"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from serving.served import serving_models
 
 import bertsmith
-from bertsmith.serving.huggingface_tasks import TASKS
+from bertsmith.serving.routes.huggingface_tasks import TASKS
 
 ABLE = {
     "fill-mask": "some/fill", "question-answering": "answer", "token-classification": "tag", "text-ranking": "score",

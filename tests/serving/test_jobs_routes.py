@@ -121,7 +121,7 @@ def test_every_example_of_the_list_runs(http):
 
 
 def test_the_documentation_has_each_job_with_its_fields_and_example(http):
-    from bertsmith.serving.routes_jobs import make_body
+    from bertsmith.serving.routes.jobs import make_body
 
     for job in JOBS.values():
         schema = make_body(job).model_json_schema()

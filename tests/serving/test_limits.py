@@ -11,9 +11,9 @@ import pytest
 from serving.pretend import Pretend, hear, listening, talk
 from starlette.testclient import TestClient
 
-from bertsmith.serving.app import create_app
 from bertsmith.serving.asks import Refusal
-from bertsmith.serving.keys import OPEN
+from bertsmith.serving.http.app import create_app
+from bertsmith.serving.http.keys import OPEN
 from bertsmith.serving.settings import Settings
 
 TEXT = {"inputs": "a river bank"}

@@ -9,8 +9,8 @@ import pytest
 from serving.pretend import CARD, Pretend
 from starlette.testclient import TestClient
 
-from bertsmith.serving.app import create_app
-from bertsmith.serving.logs import NAME, configure_logs
+from bertsmith.serving.http.app import create_app
+from bertsmith.serving.http.logs import NAME, configure_logs
 from bertsmith.serving.settings import Settings
 
 TEXT = {"inputs": "a river bank"}

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from serving.pretend import Pretend
 from starlette.testclient import TestClient
 
-from bertsmith.serving.app import create_app
+from bertsmith.serving.http.app import create_app
 from bertsmith.serving.settings import Settings
 
 UNITS = ("_seconds", "_bytes", "_total", "_ratio")
@@ -103,7 +103,7 @@ PROCESS = """
 import json, sys
 from serving.pretend import Pretend
 from starlette.testclient import TestClient
-from bertsmith.serving.app import create_app
+from bertsmith.serving.http.app import create_app
 from bertsmith.serving.settings import Settings
 web = TestClient(create_app(Pretend(), Settings()))
 for _ in range(int(sys.argv[1])):

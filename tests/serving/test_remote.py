@@ -9,10 +9,10 @@ import pytest
 from serving.pretend import CARD, Pretend
 
 from bertsmith.serving.asks import Ask, Refusal, Reply
-from bertsmith.serving.listening import Listener
-from bertsmith.serving.remote import Remote
-from bertsmith.serving.sockets import listen_here
-from bertsmith.serving.wire import pack
+from bertsmith.serving.processes.listening import Listener
+from bertsmith.serving.processes.remote import Remote
+from bertsmith.serving.processes.sockets import listen_here
+from bertsmith.serving.processes.wire import pack
 
 DEADLINE = 20.0
 EMBED = Ask("embed", {"texts": ["a", "b"]})
@@ -261,7 +261,7 @@ def test_whether_a_request_is_admitted_is_known_without_asking(tmp_path):
 def test_one_that_is_silent_is_not_ready(tmp_path, monkeypatch):
     async def check():
         async with connected(tmp_path, Pretend()) as (remote, (listener,)):
-            monkeypatch.setattr("bertsmith.serving.remote.SILENCE", 0.05)
+            monkeypatch.setattr("bertsmith.serving.processes.remote.SILENCE", 0.05)
             monkeypatch.setattr(listener, "peers", set())
             await until(lambda: not remote.is_ready())
             with pytest.raises(Refusal) as raised:

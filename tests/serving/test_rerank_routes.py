@@ -10,7 +10,7 @@ from whole.tiny import make_encoder
 
 import bertsmith
 from bertsmith.serving.asks import Card, Refusal
-from bertsmith.serving.picking import pick_model
+from bertsmith.serving.http.picking import pick_model
 
 QUERY = "a good film"
 TEXTS = ["the song was bad", "the film was good", "oslo is a town"]

@@ -20,7 +20,8 @@ def run(monkeypatch):
     """Runs the verb up to where it would serve: the plan and the settings."""
     monkeypatch.delenv(verb.KEYS, raising=False)
     found = []
-    monkeypatch.setattr("bertsmith.serving.supervisor.run", lambda plan, settings, tell: found.append((plan, settings)))
+    run = "bertsmith.serving.processes.supervisor.run"
+    monkeypatch.setattr(run, lambda plan, settings, tell: found.append((plan, settings)))
 
     def invoke(*words):
         ran = CliRunner().invoke(app, ["serve", *words])
@@ -33,7 +34,7 @@ def run(monkeypatch):
 
 
 def test_the_defaults_are_those_of_the_settings(run):
-    from bertsmith.serving.plan import Plan
+    from bertsmith.serving.processes.plan import Plan
     from bertsmith.serving.settings import Settings
 
     assert run() == (Plan(), Settings())
@@ -67,7 +68,7 @@ def test_the_examples_of_the_help_are_commands(run):
 
 
 def test_plan_and_settings_survive_json(run):
-    from bertsmith.serving.plan import read_plan, read_settings, to_json
+    from bertsmith.serving.processes.plan import read_plan, read_settings, to_json
 
     plan, settings = run("--model", "a=b", "--api-key", "k", "--max-wait", "2", "--device", "cpu")
     assert read_plan(json.loads(json.dumps(to_json(plan)))) == plan
@@ -156,7 +157,7 @@ def test_a_model_that_cannot_be_served_is_one_sentence(heads, monkeypatch, words
 
 
 def test_a_plan_becomes_models_with_adapters_and_an_index(heads, adapters, tmp_path):
-    from bertsmith.serving.plan import Plan
+    from bertsmith.serving.processes.plan import Plan
     from bertsmith.serving.settings import Settings
 
     (tmp_path / "a.txt").write_text("the film was good\n")

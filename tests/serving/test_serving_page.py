@@ -15,7 +15,7 @@ from whole.tiny import make_encoder
 
 import bertsmith
 from bertsmith.cli.app import app
-from bertsmith.serving.huggingface_tasks import TASKS
+from bertsmith.serving.routes.huggingface_tasks import TASKS
 from bertsmith.serving.settings import Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "serving.md").read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertsmith.serving.wire import MARK, PREFIX, BrokenFrame, Frames, TooLarge, pack
+from bertsmith.serving.processes.wire import MARK, PREFIX, BrokenFrame, Frames, TooLarge, pack
 
 plain = st.recursive(
     st.none()

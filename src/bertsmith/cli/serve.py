@@ -105,7 +105,7 @@ def serve(
     check_installed()
     check_finite({"--max-wait": max_wait, "--max-body": max_body, "--timeout": timeout, "--drain": drain})
     as_json = wants_json(as_json)
-    from bertsmith.serving.plan import Plan
+    from bertsmith.serving.processes.plan import Plan
     from bertsmith.serving.settings import Settings
 
     settings = Settings(
@@ -134,7 +134,7 @@ def serve(
         download=download,
         index=None if index is None else str(index),
     )
-    from bertsmith.serving.supervisor import run
+    from bertsmith.serving.processes.supervisor import run
 
     run(plan, settings, write_json if as_json else tell)
 

@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from bertsmith.errors import BertsmithError
-from bertsmith.serving.family import Child, Keeper
-from bertsmith.serving.httpserver import BACKLOG, NOTICE, SIGNALS, HttpServer, find_loop_factory
-from bertsmith.serving.logs import configure_logs
-from bertsmith.serving.plan import Plan, to_json
+from bertsmith.serving.http.logs import configure_logs
+from bertsmith.serving.processes.family import Child, Keeper
+from bertsmith.serving.processes.httpserver import BACKLOG, NOTICE, SIGNALS, HttpServer, find_loop_factory
+from bertsmith.serving.processes.plan import Plan, to_json
+from bertsmith.serving.processes.sockets import bind, listen, listen_here, tell_url
 from bertsmith.serving.settings import Settings
-from bertsmith.serving.sockets import bind, listen, listen_here, tell_url
 
 log = logging.getLogger("bertsmith.serving")
 Tell = Callable[[dict[str, Any]], None]
@@ -52,7 +52,7 @@ def describe(settings: Settings, listening: socket.socket, models: Sequence[str]
 
 
 def run_alone(plan: Plan, settings: Settings, listening: socket.socket, tell: Tell) -> None:
-    from bertsmith.serving.app import create_app
+    from bertsmith.serving.http.app import create_app
     from bertsmith.serving.local import Local
 
     residents = plan.load(settings, plan.devices[0])

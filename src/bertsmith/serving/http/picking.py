@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import Request
 
 from bertsmith.serving.asks import Card, Refusal
-from bertsmith.serving.complaints import EmptyInput
+from bertsmith.serving.http.complaints import EmptyInput
 
 
 def list_cards(request: Request) -> list[Card]:

@@ -9,13 +9,13 @@ import numpy as np
 from fastapi import APIRouter, Body, Request
 
 from bertsmith import __version__
-from bertsmith.serving.answering import JsonAnswer, JsonRoute, ask
 from bertsmith.serving.asks import Card, Refusal
-from bertsmith.serving.picking import do_all, list_cards, pick_model, refuse_empty, refuse_many, take_dimensions
-from bertsmith.serving.replies import ALL_LABELS, list_rows, tell_classes
-from bertsmith.serving.routes_rerank import TextsBody, rank_texts
-from bertsmith.serving.shapes import answered, check
-from bertsmith.serving.tei_bodies import (
+from bertsmith.serving.http.answering import JsonAnswer, JsonRoute, ask
+from bertsmith.serving.http.picking import do_all, list_cards, pick_model, refuse_empty, refuse_many, take_dimensions
+from bertsmith.serving.http.replies import ALL_LABELS, list_rows, tell_classes
+from bertsmith.serving.http.shapes import answered, check
+from bertsmith.serving.routes.rerank import TextsBody, rank_texts
+from bertsmith.serving.routes.tei_bodies import (
     DecodeBody,
     EmbedAllBody,
     EmbedBody,

@@ -9,8 +9,8 @@ from typing import Any
 
 from starlette.types import Receive, Send
 
-from bertsmith.serving.answering import ClientGone
-from bertsmith.serving.complaints import Complaint
+from bertsmith.serving.http.answering import ClientGone
+from bertsmith.serving.http.complaints import Complaint
 
 JSON = b"application/json"
 # A body of these kinds is surely no JSON. Any other may be: curl calls what it sends a form unless told otherwise.

@@ -13,13 +13,13 @@ from typing import Any, Literal
 from fastapi import Request
 from pydantic import Field
 
-from bertsmith.serving.answering import ask
 from bertsmith.serving.asks import Card, Refusal, Reply
+from bertsmith.serving.http.answering import ask
+from bertsmith.serving.http.picking import take_dimensions
+from bertsmith.serving.http.replies import ALL_LABELS, list_rows
+from bertsmith.serving.http.shapes import Body, Count, Inputs, Shape, Texts, check
 from bertsmith.serving.jobs import ANSWER_LENGTH
-from bertsmith.serving.picking import take_dimensions
-from bertsmith.serving.replies import ALL_LABELS, list_rows
-from bertsmith.serving.shapes import Body, Count, Inputs, Shape, Texts, check
-from bertsmith.serving.tei_bodies import Direction, choose_prompt, choose_truncation
+from bertsmith.serving.routes.tei_bodies import Direction, choose_prompt, choose_truncation
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A process that the supervisor starts: `python -m bertsmith.serving.child`, one that speaks HTTP or one with models.
+"""A process that the supervisor starts (`python -m` this file): one that speaks HTTP, or one with models.
 
 In: a line of JSON on standard input, which stays open: its end is the end of the supervisor, and so of this process.
 Out: a line of JSON on the file descriptor `report`, once it is at work or cannot be.
@@ -15,8 +15,8 @@ import threading
 from typing import Any
 
 from bertsmith.errors import BertsmithError
-from bertsmith.serving.logs import configure_logs
-from bertsmith.serving.plan import read_plan, read_settings
+from bertsmith.serving.http.logs import configure_logs
+from bertsmith.serving.processes.plan import read_plan, read_settings
 from bertsmith.serving.settings import Settings
 
 PATIENCE = 5.0  # seconds that an HTTP process waits for the models before it says that they are not there
@@ -43,16 +43,16 @@ def main() -> None:
 
 
 def _run(work: Any) -> None:
-    from bertsmith.serving.httpserver import find_loop_factory
+    from bertsmith.serving.processes.httpserver import find_loop_factory
 
     with asyncio.Runner(loop_factory=find_loop_factory()) as runner:
         runner.run(work)
 
 
 async def _serve_http(order: dict[str, Any], settings: Settings, listening: socket.socket) -> None:
-    from bertsmith.serving.app import create_app
-    from bertsmith.serving.httpserver import HttpServer
-    from bertsmith.serving.remote import Remote
+    from bertsmith.serving.http.app import create_app
+    from bertsmith.serving.processes.httpserver import HttpServer
+    from bertsmith.serving.processes.remote import Remote
 
     backend = Remote(order["paths"])
     backend.open()
@@ -63,8 +63,8 @@ async def _serve_http(order: dict[str, Any], settings: Settings, listening: sock
 
 
 async def _serve_models(order: dict[str, Any], settings: Settings, listening: socket.socket) -> None:
-    from bertsmith.serving.listening import Listener
     from bertsmith.serving.local import Local
+    from bertsmith.serving.processes.listening import Listener
 
     residents = read_plan(order["plan"]).load(settings, order["device"])
     listener = Listener(Local(residents, settings.requests, settings.wait))

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
-from bertsmith.serving.complaints import STYLES
+from bertsmith.serving.http.complaints import STYLES
 
 UNKNOWN = "unmatched"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})

@@ -3,6 +3,7 @@
 In: flags. Out: a `Plan` that another process can be told as JSON, and from it `Residents`.
 """
 
+import gc
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,7 +51,10 @@ class Plan:
             )
         first = next(iter(models))
         indexes = {} if self.index is None else {first: bertsmith.index(self.index, models[first])}
-        return Residents(models, settings.default, indexes)
+        residents = Residents(models, settings.default, indexes)
+        gc.collect()
+        gc.freeze()  # what is loaded stays: the collector need not look at it again while somebody waits
+        return residents
 
 
 def _pair_adapters(given: tuple[str, ...]) -> dict[str, str]:

@@ -13,11 +13,11 @@ from pydantic import BaseModel, ConfigDict, WithJsonSchema, create_model
 from pydantic import Field as Documented
 from starlette.exceptions import HTTPException
 
-from bertsmith.serving.answering import JsonAnswer, JsonRoute, ask
 from bertsmith.serving.asks import Reply
+from bertsmith.serving.http.answering import JsonAnswer, JsonRoute, ask
+from bertsmith.serving.http.picking import pick_model
+from bertsmith.serving.http.replies import list_rows
 from bertsmith.serving.jobs import JOBS, Field, Job
-from bertsmith.serving.picking import pick_model
-from bertsmith.serving.replies import list_rows
 
 router = APIRouter(route_class=JsonRoute)
 

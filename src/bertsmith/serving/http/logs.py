@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 import orjson
 
-from bertsmith.serving.records import Record
+from bertsmith.serving.http.records import Record
 
 NAME = "bertsmith.serving"
 log = logging.getLogger(NAME)

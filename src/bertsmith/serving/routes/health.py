@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from bertsmith import __version__
-from bertsmith.serving.answering import JsonAnswer
+from bertsmith.serving.http.answering import JsonAnswer
 
 router = APIRouter()
 UNHEALTHY = {"error": "unhealthy", "error_type": "unhealthy"}

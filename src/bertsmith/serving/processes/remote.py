@@ -14,7 +14,7 @@ from dataclasses import fields
 from typing import Any
 
 from bertsmith.serving.asks import Ask, Card, Refusal, Reply
-from bertsmith.serving.wire import MOST, Array, Channel, TooLarge, pack
+from bertsmith.serving.processes.wire import MOST, Array, Channel, TooLarge, pack
 
 SIZES = [4**power for power in range(4, 15)]  # bytes of requests for which the other side says whether it admits them
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0  # seconds between two tries to connect

@@ -9,11 +9,11 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request
 from pydantic import Field
 
-from bertsmith.serving.answering import JsonAnswer, JsonRoute, ask
 from bertsmith.serving.asks import Card, Refusal, Reply
-from bertsmith.serving.picking import pick_model, refuse_empty, take_dimensions
-from bertsmith.serving.replies import ALL_LABELS, list_rows, tell_classes, tell_usage
-from bertsmith.serving.shapes import Count, Inputs, Shape, Texts, answered, shown_as
+from bertsmith.serving.http.answering import JsonAnswer, JsonRoute, ask
+from bertsmith.serving.http.picking import pick_model, refuse_empty, take_dimensions
+from bertsmith.serving.http.replies import ALL_LABELS, list_rows, tell_classes, tell_usage
+from bertsmith.serving.http.shapes import Count, Inputs, Shape, Texts, answered, shown_as
 
 router = APIRouter(route_class=JsonRoute)
 USAGE = {"prompt_tokens": 5, "total_tokens": 5}

@@ -9,7 +9,7 @@ from fastapi import Request
 from pydantic import Field
 
 from bertsmith.serving.asks import Card, Refusal
-from bertsmith.serving.shapes import Count, Ids, Inputs, Pairs, Shape, Texts, shown_as
+from bertsmith.serving.http.shapes import Count, Ids, Inputs, Pairs, Shape, Texts, shown_as
 
 Direction = Literal["right", "left", "Right", "Left"]
 RAW_SCORES = Field(False, description="Whether scores are the head's own, not probabilities.")

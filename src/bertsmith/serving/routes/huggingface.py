@@ -10,11 +10,11 @@ from fastapi import APIRouter, Body, Path, Request, Response
 from pydantic import ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from bertsmith.serving.answering import JsonAnswer, JsonRoute
 from bertsmith.serving.asks import Card, Refusal
-from bertsmith.serving.huggingface_tasks import OTHER_NAMES, TASKS, Asked
-from bertsmith.serving.picking import pick_model
-from bertsmith.serving.shapes import Shape
+from bertsmith.serving.http.answering import JsonAnswer, JsonRoute
+from bertsmith.serving.http.picking import pick_model
+from bertsmith.serving.http.shapes import Shape
+from bertsmith.serving.routes.huggingface_tasks import OTHER_NAMES, TASKS, Asked
 
 router = APIRouter(route_class=JsonRoute)
 # What a body holds that only one task has, where the URL names none.

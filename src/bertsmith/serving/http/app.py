@@ -11,29 +11,16 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
 from bertsmith import __version__
-from bertsmith.serving import (
-    routes_docs,
-    routes_health,
-    routes_huggingface,
-    routes_jobs,
-    routes_openai,
-    routes_rerank,
-    routes_tei,
-)
-from bertsmith.serving.answering import BadJson, ClientGone
 from bertsmith.serving.asks import Backend, Refusal
-from bertsmith.serving.complaints import Complaint, of_refusal, of_status, of_validation, render
-from bertsmith.serving.directory import Directory
-from bertsmith.serving.door import Door
-from bertsmith.serving.metrics import make_metrics
+from bertsmith.serving.http.answering import BadJson, ClientGone
+from bertsmith.serving.http.complaints import Complaint, of_refusal, of_status, of_validation, render
+from bertsmith.serving.http.directory import Directory
+from bertsmith.serving.http.door import Door
+from bertsmith.serving.http.metrics import make_metrics
+from bertsmith.serving.routes import docs, health, huggingface, jobs, openai, rerank, tei
 from bertsmith.serving.settings import Settings
 
-ROUTERS = [
-    module.router
-    for module in (
-        routes_openai, routes_tei, routes_rerank, routes_huggingface, routes_jobs, routes_health, routes_docs
-    )
-]  # fmt: skip
+ROUTERS = [module.router for module in (openai, tei, rerank, huggingface, jobs, health, docs)]
 
 
 def create_app(backend: Backend, settings: Settings) -> FastAPI:

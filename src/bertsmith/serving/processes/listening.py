@@ -10,8 +10,8 @@ import socket
 from typing import Any
 
 from bertsmith.serving.asks import Ask, Backend, Refusal
-from bertsmith.serving.remote import REPLY, SIZES
-from bertsmith.serving.wire import MOST, Array, Channel, TooLarge, pack
+from bertsmith.serving.processes.remote import REPLY, SIZES
+from bertsmith.serving.processes.wire import MOST, Array, Channel, TooLarge, pack
 
 log = logging.getLogger("bertsmith.serving")
 PULSE = 0.2  # seconds between two reports of how busy it is

@@ -13,7 +13,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from bertsmith.serving.asks import Backend
-from bertsmith.serving.records import Record
+from bertsmith.serving.http.records import Record
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # where several processes keep their counts; prometheus_client's own name
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)

@@ -12,8 +12,8 @@ from importlib.resources import files
 from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
 
-from bertsmith.serving.answering import JsonAnswer
-from bertsmith.serving.openapi import describe
+from bertsmith.serving.http.answering import JsonAnswer
+from bertsmith.serving.http.openapi import describe
 
 router = APIRouter()
 
@@ -40,7 +40,7 @@ async def show_docs(request: Request) -> Response:
 @cache
 def read_page() -> tuple[bytes, str]:
     """The page, and a policy that lets its own script and style run, and nothing else."""
-    page = (files("bertsmith.serving") / "docs.html").read_text(encoding="utf-8")
+    page = (files("bertsmith.serving.routes") / "docs.html").read_text(encoding="utf-8")
     policy = "default-src 'none'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
     for tag in ("script", "style"):
         found = re.search(f"<{tag}>(.*?)</{tag}>", page, re.DOTALL)

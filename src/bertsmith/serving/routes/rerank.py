@@ -10,13 +10,13 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from bertsmith.serving.answering import JsonAnswer, JsonRoute, ask
 from bertsmith.serving.asks import Refusal
-from bertsmith.serving.complaints import EmptyInput
-from bertsmith.serving.picking import pick_model
-from bertsmith.serving.replies import tell_usage
-from bertsmith.serving.shapes import TEXT, Count, Shape, answered, shown_as
-from bertsmith.serving.tei_bodies import Direction, choose_truncation
+from bertsmith.serving.http.answering import JsonAnswer, JsonRoute, ask
+from bertsmith.serving.http.complaints import EmptyInput
+from bertsmith.serving.http.picking import pick_model
+from bertsmith.serving.http.replies import tell_usage
+from bertsmith.serving.http.shapes import TEXT, Count, Shape, answered, shown_as
+from bertsmith.serving.routes.tei_bodies import Direction, choose_truncation
 
 router = APIRouter(route_class=JsonRoute)
 QUERY = "Who lived in London?"

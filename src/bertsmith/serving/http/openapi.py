@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from bertsmith.serving.complaints import STYLES, Complaint, shape
+from bertsmith.serving.http.complaints import STYLES, Complaint, shape
 
 SUMMARY = (
     "Masks filled, texts classified, tagged, compared, ranked and turned into vectors by models of the BERT family, in "

@@ -11,14 +11,14 @@ from typing import Any
 from starlette.datastructures import State
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from bertsmith.serving.answering import ClientGone
 from bertsmith.serving.asks import Refusal
-from bertsmith.serving.bodies import JSON, Incoming, answer_then_drop, check_headers, replay
-from bertsmith.serving.complaints import Complaint, of_refusal, render
-from bertsmith.serving.directory import METHODS, UNKNOWN, Directory
-from bertsmith.serving.keys import Keys
-from bertsmith.serving.logs import tell_failure, tell_request
-from bertsmith.serving.records import Record
+from bertsmith.serving.http.answering import ClientGone
+from bertsmith.serving.http.bodies import JSON, Incoming, answer_then_drop, check_headers, replay
+from bertsmith.serving.http.complaints import Complaint, of_refusal, render
+from bertsmith.serving.http.directory import METHODS, UNKNOWN, Directory
+from bertsmith.serving.http.keys import Keys
+from bertsmith.serving.http.logs import tell_failure, tell_request
+from bertsmith.serving.http.records import Record
 from bertsmith.serving.settings import Settings
 
 HARMLESS = re.compile(rb"[A-Za-z0-9._:-]{1,64}")

@@ -69,7 +69,7 @@ class Keeper:
 
     def command(self) -> list[str]:
         """The role is there for who looks at the list of processes."""
-        return [sys.executable, "-P", "-m", "bertsmith.serving.child", self.child.role]
+        return [sys.executable, "-P", "-m", "bertsmith.serving.processes.child", self.child.role]
 
     def kill(self) -> None:
         self.stopping.set()
