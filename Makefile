@@ -4,6 +4,7 @@
 PYTHON ?= python3
 JOBS ?= 2
 KILLS ?= 20
+MINUTES ?= 20
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -26,8 +27,9 @@ test: $(VENV)/.test ## ruff, mypy and all tests (JOBS=2 of them at a time)
 	$(VENV)/bin/mypy
 	$(VENV)/bin/python -m pytest -n $(JOBS)
 
-soak: $(VENV)/.test ## kill training at random moments and resume it: all bytes must be equal (KILLS=20, minutes)
+soak: $(VENV)/.test ## kill and resume training (KILLS=20), then ask a server all it can (MINUTES=20): nothing may differ
 	$(VENV)/bin/python tests/whole/soak_resume.py soak $(KILLS)
+	$(VENV)/bin/python tests/serving/soak.py --minutes $(MINUTES)
 
 lint: $(VENV)/.test ## ruff only
 	$(VENV)/bin/ruff check

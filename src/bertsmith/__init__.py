@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bertsmith.benchmarking import benchmark
+    from bertsmith.bulk import predict_file
     from bertsmith.checking import check
     from bertsmith.corpora import build_corpus, corpus_info
     from bertsmith.errors import BertsmithError
@@ -33,7 +34,8 @@ __version__ = "0.1.0"
 __all__ = [
     "BertsmithError", "Model", "benchmark", "build_corpus", "check", "corpus_info", "evaluate",
     "evaluate_blimp", "evaluate_masked", "evaluate_perplexity", "extend_tokenizer", "finetune",
-    "finetune_together", "index", "load", "models_table", "pretrain", "pseudo_likelihood", "sweep", "train_tokenizer",
+    "finetune_together", "index", "load", "models_table", "predict_file", "pretrain", "pseudo_likelihood", "sweep",
+    "train_tokenizer",
 ]  # fmt: skip
 
 _HOMES = {
@@ -53,6 +55,7 @@ _HOMES = {
     "index": "bertsmith.searching",
     "load": "bertsmith.loading",
     "models_table": "bertsmith.models.presets",
+    "predict_file": "bertsmith.bulk",
     "pretrain": "bertsmith.pretraining",
     "pseudo_likelihood": "bertsmith.unlabelled",
     "sweep": "bertsmith.sweeping",

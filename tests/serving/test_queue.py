@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bertsmith.serving.queue import FairQueue, Piece, Ticket
+from bertsmith.serving.queue import FairQueue, Piece, Ticket, count_ahead
 
 REQUESTS = st.lists(st.lists(st.integers(1, 60), min_size=1, max_size=12), min_size=1, max_size=8)
 
@@ -33,7 +33,7 @@ def test_every_row_comes_out_once_within_the_budget(requests, budget, lanes):
         assert all(piece.work[0] % lanes == lane for piece in batch)
         seen += [piece.work for piece in batch]
     assert sorted(seen) == [(n, p) for n, sizes in enumerate(requests) for p in range(len(sizes))]
-    assert queue.tokens == queue.rows == 0 and not queue.tickets
+    assert queue.tokens == queue.rows == 0
 
 
 @given(REQUESTS, st.data())
@@ -79,6 +79,5 @@ def test_the_longest_is_done_last_at_the_latest(requests):
 
 @given(REQUESTS, st.integers(1, 200))
 def test_what_stands_ahead_is_counted_fairly(requests, size):
-    queue = FairQueue()
-    fill(queue, requests, 50)
-    assert queue.ahead(size) == sum(min(sum(sizes), size) for sizes in requests)
+    tickets = [*fill(FairQueue(), requests, 50), Ticket(expected=30)]
+    assert count_ahead(tickets, size) == sum(min(sum(sizes), size) for sizes in [*requests, [30]])

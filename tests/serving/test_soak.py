@@ -12,7 +12,7 @@ from serving.soak import describe, drive, make, make_questions, serving
 
 SECONDS = float(os.environ.get("BERTSMITH_SOAK_SECONDS", "120"))
 USERS, PAUSE = 4, 0.1  # about 30 requests a second: room for the tests beside it
-GROWTH = 64.0  # MiB from the middle to the end: what threads and arenas still take, far from what a leak would
+GROWTH = 32.0  # MiB from the middle to the end: what threads and arenas still take, far from what a leak would
 pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="looks for memory in /proc")
 
 

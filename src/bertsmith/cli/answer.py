@@ -3,18 +3,22 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from bertsmith.cli.inputs import Input, ask, decode, decode_option, read_pairs, read_texts
+from bertsmith.asking import Input, Question
+from bertsmith.cli.bulk import BulkOptions, Out, write_file
+from bertsmith.cli.inputs import ask, decode, decode_option, read_pairs, read_texts
 from bertsmith.cli.jobs import asks_file, open_cuts, read_file
 from bertsmith.cli.options import File, Format, ModelOptions
-from bertsmith.cli.output import wants_json, write_json, write_table
+from bertsmith.cli.output import Cuts, wants_json, write_json, write_table
 from bertsmith.errors import BertsmithError
 
+if TYPE_CHECKING:
+    from bertsmith.model import Model
+
 AROUND = 30  # characters of the context shown on each side of an answer
-CHUNK = 256  # contexts are long
 
 
 def answer(
@@ -40,6 +44,8 @@ def answer(
         Literal["error", "head", "tail", "windows"] | None,
         typer.Option(help="What to do with a context that is longer than the model takes; else as it learnt."),
     ] = None,
+    out: Out = None,
+    bulk: BulkOptions,
     options: ModelOptions,
 ) -> None:
     """Answer a question with a part of a text.
@@ -51,44 +57,57 @@ def answer(
     Examples:
       bertsmith answer "Who built it?" --context "The bridge was built by a smith in 1861." --model my-reader
       bertsmith answer "Who built it?" --context @bridge.txt --model my-reader
+      bertsmith answer --in asked.jsonl --out found.jsonl --model my-reader
     """
-    chunks = read_asked(questions, context, file, question_column, format)
-    as_json, own = wants_json(options.as_json), file is not None or context is None
-    model = options.load()
-    model = model.need("span", "answer questions")
-    cuts = open_cuts(model, "span", truncate, without="head+tail")
+    question = Question("answer", {"top_k": top_k, "truncate": truncate})
 
-    def question(chunk: list[Input]) -> Sequence[Any]:
+    def count_cuts(home: "Model") -> Cuts:
+        return open_cuts(home, "span", truncate, without="head+tail")
+
+    if bulk.asked(file, out):
+        asks_file(questions, file)
+        columns = name_columns(question_column, context)
+        write_file(question, file, columns, format, out, bulk, options, count_cuts)
+        return
+    chunks = read_asked(question, questions, context, file, question_column, format)
+    as_json, own = wants_json(options.as_json), file is not None or context is None
+    model = question.find_home(options.load())
+    cuts = count_cuts(model)
+
+    def put(chunk: list[Input]) -> Sequence[Any]:
         found: Sequence[Any] = model.answer(
             [given.text for given in chunk], [given.pair or "" for given in chunk], top_k=top_k, truncate=truncate
         )
         return found
 
-    for given, result in ask(chunks, question):
+    for given, result in ask(chunks, put):
         cuts.add(result.truncated)
         if as_json:
-            asked = {"id": given.example.id} if getattr(given.example, "id", "") else {}
-            asked |= {"input": given.text, **({"context": given.pair} if own else {})}
-            write_json({**asked, **result.as_dict()})
+            write_json({**given.describe("context" if own else ""), **result.as_dict()})
         else:
             write_table(given.text, [describe(found, given.pair or "") for found in result.answers])
     cuts.report()
 
 
+def name_columns(question: str | None, context: str | None) -> dict[str, str | None]:
+    """The columns of a file that were named."""
+    return {"question": decode_option(question, "--question"), "context": decode_option(context, "--context")}
+
+
 def read_asked(
-    questions: list[str] | None, context: str | None, file: str | None, column: str | None, format: str | None
-) -> Iterator[list[Input]]:
+    question: Question, questions: list[str] | None, context: str | None, file: str | None, column: str | None,
+    format: str | None,
+) -> Iterator[list[Input]]:  # fmt: skip
     """The inputs of the command: questions with a context, pairs, or a file."""
     if asks_file(questions, file, column):
-        columns = {"question": decode_option(column, "--question"), "context": decode_option(context, "--context")}
-        return read_file("span", file, columns, format, CHUNK)
+        return read_file(question, file, name_columns(column, context), format)
     asked = questions or []
     if context is None:
         if asked != ["-"]:
             raise typer.BadParameter("give the text to answer from: --context TEXT, or --context @FILE.")
         return read_pairs("-", None)
     text = read_context(context)
-    return ([replace(given, pair=text) for given in chunk] for chunk in read_texts(asked, CHUNK))
+    return ([replace(given, pair=text) for given in chunk] for chunk in read_texts(asked, question.chunk))
 
 
 def read_context(given: str) -> str:

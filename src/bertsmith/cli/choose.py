@@ -1,14 +1,19 @@
 """`bertsmith choose`: which of several choices goes with a prompt."""
 
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertsmith.cli.inputs import Input, ask, decode, decode_option
+from bertsmith.asking import Input, Question
+from bertsmith.cli.bulk import BulkOptions, Out, write_file
+from bertsmith.cli.inputs import ask, decode, decode_option
 from bertsmith.cli.jobs import open_cuts, read_file
 from bertsmith.cli.options import CutPolicy, File, Format, ModelOptions
-from bertsmith.cli.output import wants_json, write_json, write_table
+from bertsmith.cli.output import Cuts, wants_json, write_json, write_table
+
+if TYPE_CHECKING:
+    from bertsmith.model import Model
 
 
 def choose(
@@ -27,6 +32,8 @@ def choose(
         CutPolicy | None,
         typer.Option(help="What to do with a choice that is too long with its prompt; else as it learnt."),
     ] = None,
+    out: Out = None,
+    bulk: BulkOptions,
     options: ModelOptions,
 ) -> None:
     """Choose what goes with a prompt: an answer, an ending.
@@ -37,41 +44,48 @@ def choose(
     Examples:
       bertsmith choose "Where would you find a lantern?" "a dark place" "an antique shop" --model my-chooser
       bertsmith choose --in questions.jsonl --model my-chooser
+      bertsmith choose --in questions.jsonl --out chosen.jsonl --model my-chooser
     """
-    chunks = read_asked(prompt, choices, file, prompt_column, choices_column, format)
-    as_json = wants_json(options.as_json)
-    model = options.load()
-    model = model.need("choose", "choose")
-    cuts = open_cuts(model, "choose", truncate, without="windows")
+    question = Question("choose", {"truncate": truncate})
 
-    def question(chunk: list[Input]) -> Sequence[Any]:
+    def count_cuts(home: "Model") -> Cuts:
+        return open_cuts(home, "choose", truncate, without="windows")
+
+    named = {"prompt": prompt_column, "choices": choices_column}
+    columns = {role: decode_option(column, f"--{role}") for role, column in named.items()}
+    if file is not None and prompt is not None:
+        raise typer.BadParameter("give a prompt with its choices or --in FILE, not both.")
+    if bulk.asked(file, out):
+        write_file(question, file, columns, format, out, bulk, options, count_cuts)
+        return
+    is_file = file is not None
+    chunks = read_file(question, file, columns, format) if is_file else read_asked(prompt, choices, columns)
+    as_json = wants_json(options.as_json)
+    model = question.find_home(options.load())
+    cuts = count_cuts(model)
+
+    def put(chunk: list[Input]) -> Sequence[Any]:
         found: Sequence[Any] = model.choose(
             [given.text for given in chunk], [given.example.choices for given in chunk], truncate=truncate
         )
         return found
 
-    for given, result in ask(chunks, question):
+    for given, result in ask(chunks, put):
         cuts.add(result.truncated)
         if as_json:
-            write_json({"input": given.text, **result.as_dict()})
+            write_json({**given.describe(), **result.as_dict()})
         else:
             write_table(given.text, result.answers)
     cuts.report()
 
 
 def read_asked(
-    prompt: str | None, choices: Sequence[str] | None, file: str | None, prompt_column: str | None,
-    choices_column: str | None, format: str | None,
-) -> Iterator[list[Input]]:  # fmt: skip
-    """The inputs of the command: one prompt, or a file."""
-    if file is not None:
-        if prompt is not None:
-            raise typer.BadParameter("give a prompt with its choices or --in FILE, not both.")
-        columns = {"prompt": prompt_column, "choices": choices_column}
-        return read_file("choose", file, {role: decode_option(c, f"--{role}") for role, c in columns.items()}, format)
+    prompt: str | None, choices: Sequence[str] | None, columns: Mapping[str, str | None]
+) -> Iterator[list[Input]]:
+    """The one prompt of the command."""
     if prompt is None or not choices:
         raise typer.BadParameter("give a prompt and two choices or more, or --in FILE.")
-    if prompt_column is not None or choices_column is not None:
+    if any(columns.values()):
         raise typer.BadParameter("a column was named, but no file; give --in FILE too.")
     from bertsmith.data.examples import ChoiceExample
 

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertsmith.cli.inputs import Input, ask, decode_option, read_texts
-from bertsmith.cli.options import ModelOptions, Texts, Truncate
+from bertsmith.asking import Input, Question
+from bertsmith.cli.bulk import BulkOptions, write_file
+from bertsmith.cli.inputs import ask, decode_option, read_texts
+from bertsmith.cli.jobs import asks_file, read_file
+from bertsmith.cli.options import File, Format, ModelOptions, TextColumn, TextsOrFile, Truncate
 from bertsmith.cli.output import Cuts, wants_json, write_json, write_note, write_table
 
 if TYPE_CHECKING:
@@ -18,11 +21,19 @@ SHOWN = 6  # of a vector, on a terminal
 
 
 def embed(
-    texts: Texts,
+    texts: TextsOrFile = None,
     *,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE.npy", help="Write the vectors into this NumPy file, one row a text.")
+        Path | None,
+        typer.Option(
+            metavar="FILE.npy",
+            help="Write the vectors into this NumPy file, one row a text; with --in into FILE.jsonl too, and after a "
+            "kill the same command goes on.",
+        ),
     ] = None,
+    file: File = None,
+    text: TextColumn = None,
+    format: Format = None,
     prompt: Annotated[
         str | None, typer.Option(metavar="NAME|TEXT", help="One of the model's prompts, or a text to put in front.")
     ] = None,
@@ -34,6 +45,7 @@ def embed(
         bool | None, typer.Option("--normalize/--no-normalize", help="Vectors of length 1; else as the model says.")
     ] = None,
     truncate: Truncate = "head",
+    bulk: BulkOptions,
     options: ModelOptions,
 ) -> None:
     """Turn each text into a vector.
@@ -42,30 +54,37 @@ def embed(
     Examples:
       bertsmith embed "a river bank" "a savings bank"
       bertsmith embed - --out vectors.npy < lines.txt
+      bertsmith embed --in reviews.csv --out reviews.npy
     """
     from bertsmith.cli.vectors import VectorFile
 
-    chunks, prompt = read_texts(texts), decode_option(prompt, "--prompt")
+    prompt, columns = decode_option(prompt, "--prompt"), {"text": decode_option(text, "--text")}
+    question = Question("embed", {"prompt": prompt, "truncate": truncate, "normalize": normalize, "dims": dims})
+    is_file = asks_file(texts, file, text)
+    if bulk.asked(file, out if is_file else None):
+        write_file(question, file, columns, format, out, bulk, options, lambda _: Cuts(truncate))
+        return
+    chunks = read_file(question, file, columns, format) if is_file else read_texts(texts or ())
     as_json = out is None and wants_json(options.as_json)
-    with VectorFile(out) if out else nullcontext() as file:  # opened first: a wrong path must not cost a long run
+    with VectorFile(out) if out else nullcontext() as vectors:  # opened first: a wrong path must not cost a long run
         model, cuts = options.load(), Cuts(truncate)
 
-        def question(chunk: list[Input]) -> Iterator[tuple["ndarray[Any, Any]", int]]:
+        def put(chunk: list[Input]) -> Iterator[tuple["ndarray[Any, Any]", int]]:
             texts = [given.text for given in chunk]
-            vectors = model.embed(texts, prompt=prompt, truncate=truncate, normalize=normalize, dims=dims)
-            return zip(vectors, map(int, vectors.truncated), strict=True)
+            found = model.embed(texts, prompt=prompt, truncate=truncate, normalize=normalize, dims=dims)
+            return zip(found, map(int, found.truncated), strict=True)
 
-        for given, (vector, cut) in ask(chunks, question):
+        for given, (vector, cut) in ask(chunks, put):
             cuts.add(cut)
-            if file:
-                file.append(vector)
+            if vectors:
+                vectors.append(vector)
             elif as_json:
-                write_json({"input": given.text, "vector": vector.tolist(), "truncated": cut})
+                write_json({**given.describe(), "vector": vector.tolist(), "truncated": cut})
             else:
                 values = " ".join(f"{value:+.4f}" for value in vector[:SHOWN].tolist())
                 write_table(given.text, [{"width": len(vector), "vector": f"{values} …"}])
-        if file and not cuts.inputs:
-            file.width = model.embed([], dims=dims).shape[1]
-    if file:
-        write_note(f"wrote {file.count:,} vectors of width {file.width:,} to {out}")
+        if vectors and not cuts.inputs:
+            vectors.width = model.embed([], dims=dims).shape[1]
+    if vectors:
+        write_note(f"wrote {vectors.count:,} vectors of width {vectors.width:,} to {out}")
     cuts.report()

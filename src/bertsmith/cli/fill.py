@@ -5,20 +5,26 @@ from typing import Annotated, Any
 
 import typer
 
-from bertsmith.cli.inputs import CHUNK, Input, ask, decode, read_texts
-from bertsmith.cli.options import ModelOptions, Texts, Truncate
+from bertsmith.asking import Input, Question
+from bertsmith.cli.bulk import BulkOptions, Out, write_file
+from bertsmith.cli.inputs import ask, decode, decode_option, read_texts
+from bertsmith.cli.jobs import asks_file, read_file
+from bertsmith.cli.options import File, Format, ModelOptions, TextColumn, TextsOrFile, Truncate
 from bertsmith.cli.output import Cuts, Rows, pick, wants_json, write_json, write_table
 from bertsmith.errors import BertsmithError
 
-ANSWERS = 200_000  # in memory at once, about half a kilobyte each
-
 
 def fill(
-    texts: Texts,
+    texts: TextsOrFile = None,
     *,
     top_k: Annotated[int, typer.Option(metavar="N", min=1, help="How many answers for a mask.")] = 5,
     targets: Annotated[str | None, typer.Option(metavar="A,B,...", help="Choose among these words only.")] = None,
+    file: File = None,
+    text: TextColumn = None,
+    format: Format = None,
     truncate: Truncate = "windows",
+    out: Out = None,
+    bulk: BulkOptions,
     options: ModelOptions,
 ) -> None:
     """Fill the masks of a text, likeliest word first.
@@ -26,23 +32,30 @@ def fill(
     The model must have its pretraining head. The mask is written as its vocabulary has it: [MASK] or <mask>.
 
     \b
-    Example:
+    Examples:
       bertsmith fill "Paris is the [MASK] of France." --model google-bert/bert-base-uncased --download
+      bertsmith fill --in masked.jsonl --out filled.jsonl --model google-bert/bert-base-uncased --download
     """
-    chunks = read_texts(texts, size=max(min(CHUNK, ANSWERS // top_k), 1))
     words = None if targets is None else split_targets(decode(targets, "--targets"))
+    question = Question("fill", {"top_k": top_k, "targets": words, "truncate": truncate})
+    columns = {"text": decode_option(text, "--text")}
+    is_file = asks_file(texts, file, text)
+    if bulk.asked(file, out):
+        write_file(question, file, columns, format, out, bulk, options, lambda _: Cuts(truncate))
+        return
+    chunks = read_file(question, file, columns, format) if is_file else read_texts(texts or (), size=question.chunk)
     cuts, as_json = Cuts(truncate), wants_json(options.as_json)
     model = options.load()
 
-    def question(chunk: list[Input]) -> Sequence[Any]:
+    def put(chunk: list[Input]) -> Sequence[Any]:
         if any(not given.text.strip() for given in chunk):
             raise BertsmithError("empty, where a text with a mask is needed.")
         return model.fill([given.text for given in chunk], top_k=top_k, targets=words, truncate=truncate)
 
-    for given, result in ask(chunks, question):
+    for given, result in ask(chunks, put):
         cuts.add(result.truncated)
         if as_json:
-            write_json({"input": given.text, **result.as_dict()})
+            write_json({**given.describe(), **result.as_dict()})
         else:
             for title, rows in list_tables(given.text, result):
                 write_table(title, rows)

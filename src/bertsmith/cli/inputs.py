@@ -9,31 +9,19 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import TypeVar
 
 import typer
 
+from bertsmith.asking import CHUNK as CHUNK
+from bertsmith.asking import Input as Input
+from bertsmith.asking import answer_each
 from bertsmith.cli.lines import Lines
 from bertsmith.errors import BertsmithError
 
-CHUNK = 4096
 PATIENCE = 0.05  # seconds that a line waits for others to share its batch
 Answer = TypeVar("Answer")
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """One text, or a pair, and where it came from: "line 3", "text 2", or nothing where there is only one."""
-
-    where: str
-    text: str
-    pair: str | None = None
-    example: Any = None  # of a file, where it says more than its text
-
-    def mistake(self, what: str) -> BertsmithError:
-        """The error that says `what` is wrong with this input."""
-        return BertsmithError(f"{self.where}: {what}" if self.where else what)
 
 
 def read_texts(texts: Sequence[str], size: int | None = None) -> Iterator[list[Input]]:
@@ -91,24 +79,10 @@ def ask(
 ) -> Iterator[tuple[Input, Answer]]:
     """Each input with its answer to the question, which is put to a whole chunk at once."""
     for chunk in chunks:
-        yield from _ask_chunk(chunk, question)
-
-
-def _ask_chunk(
-    chunk: list[Input], question: Callable[[list[Input]], Iterable[Answer]]
-) -> Iterator[tuple[Input, Answer]]:
-    try:
-        answers = list(question(chunk))
-    except BertsmithError as error:
-        question([])  # raises the same where no input is at fault: the model has no such head, an option does not fit
-        if len(chunk) == 1:
-            raise chunk[0].mistake(str(error)) from error
-        # Halving finds the one at fault for about the price of one more pass, and answers what stands before it.
-        middle = len(chunk) // 2
-        yield from _ask_chunk(chunk[:middle], question)
-        yield from _ask_chunk(chunk[middle:], question)
-    else:
-        yield from zip(chunk, answers, strict=True)
+        for given, answer in answer_each(chunk, lambda some: list(question(list(some)))):
+            if isinstance(answer, BertsmithError):
+                raise answer
+            yield given, answer
 
 
 def _decode_lines(lines: Lines) -> Iterator[Input]:

@@ -23,6 +23,10 @@ Policy = Literal[CutPolicy, "windows"]
 Texts = Annotated[
     list[str], typer.Argument(metavar="TEXT", help="The texts, or - for standard input, one text a line.")
 ]
+TextsOrFile = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="TEXT", help="The texts, or - for standard input, one text a line; else --in FILE."),
+]
 _LONG = typer.Option(help="What to do with a text that is longer than the model takes.")
 TextsOrPairs = Annotated[
     list[str] | None,

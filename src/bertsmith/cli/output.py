@@ -11,13 +11,13 @@ from typing import Any, get_args
 
 import typer
 
+from bertsmith.asking import make_plain, write_line
 from bertsmith.cli.options import Policy
 from bertsmith.errors import BertsmithError
 
 Rows = Sequence[Mapping[str, Any]]
 # Control characters would steer the terminal, and line ends break a table: they are shown, not obeyed.
 SHOWN = {code: ascii(chr(code))[1:-1] for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)}
-UNICODE_LINE_ENDS = "\x85\u2028\u2029"  # JSON may hold them as they are, but many readers end a line at them
 
 
 def wants_json(asked: bool) -> bool:
@@ -29,16 +29,7 @@ def wants_json(asked: bool) -> bool:
 
 def write_json(record: Mapping[str, Any]) -> None:
     """One record, one line, in UTF-8 whatever the locale says."""
-    try:
-        line = json.dumps(record, ensure_ascii=False, allow_nan=False, default=_make_plain)
-    except ValueError:
-        from bertsmith.tasks.result import NOT_FINITE
-
-        raise BertsmithError(NOT_FINITE) from None
-    for end in UNICODE_LINE_ENDS:
-        line = line.replace(end, f"\\u{ord(end):04x}")
-    # A folder's name may hold bytes that are not UTF-8: as JSON's own escapes they come back the same.
-    _write((line + "\n").encode("utf-8", "backslashreplace"))
+    _write(write_line(record))
 
 
 def write_table(title: str, rows: Rows, numbers: Collection[str] = (), narrow: bool = False) -> None:
@@ -148,9 +139,4 @@ def _format_cell(value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:.4f}" if abs(value) >= 0.001 or not value else f"{value:.1e}"
-    return json.dumps(value, ensure_ascii=False, default=_make_plain)
-
-
-def _make_plain(value: Any) -> Any:
-    """Arrays and their scalars as lists and numbers, anything else (a path, a dtype) as text."""
-    return value.tolist() if hasattr(value, "tolist") else str(value)
+    return json.dumps(value, ensure_ascii=False, default=make_plain)

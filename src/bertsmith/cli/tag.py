@@ -5,7 +5,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from bertsmith.cli.inputs import Input, ask, decode_option, read_texts
+from bertsmith.asking import Input, Question, ask_words
+from bertsmith.cli.bulk import BulkOptions, Out, write_file
+from bertsmith.cli.inputs import ask, decode_option, read_texts
 from bertsmith.cli.jobs import asks_file, open_cuts, read_file
 from bertsmith.cli.options import File, Format, ModelOptions, OwnCut
 from bertsmith.cli.output import wants_json, write_json, write_table, write_text
@@ -27,6 +29,8 @@ def tag(
     words: Annotated[str | None, typer.Option(metavar="COLUMN", help="With --in: the column of the words.")] = None,
     format: Format = None,
     truncate: OwnCut = None,
+    out: Out = None,
+    bulk: BulkOptions,
     options: ModelOptions,
 ) -> None:
     """Find the entities of a text, or give each of its words a tag.
@@ -37,41 +41,32 @@ def tag(
     Examples:
       bertsmith tag "Ada Lovelace was born in London." --model my-tagger
       bertsmith tag --in train.conll --model my-tagger
+      bertsmith tag --in reviews.csv --out names.jsonl --model my-tagger
     """
-    chunks = read_asked(texts, file, text, words, format)
+    question = Question("tag", {"aggregation": aggregation, "truncate": truncate})
+    columns = {"text": decode_option(text, "--text"), "words": decode_option(words, "--words")}
+    if bulk.asked(file, out):
+        asks_file(texts, file)
+        write_file(question, file, columns, format, out, bulk, options, lambda m: open_cuts(m, "tag", truncate))
+        return
+    is_file = asks_file(texts, file, text, words)
+    chunks = read_file(question, file, columns, format) if is_file else read_texts(texts or ())
     as_json = wants_json(options.as_json)
-    model = options.load()
-    model = model.need("tag", "tag words")
+    model = question.find_home(options.load())
     cuts = open_cuts(model, "tag", truncate)
 
-    def question(chunk: list[Input]) -> Sequence[Any]:
-        if chunk and chunk[0].example is not None:  # its words are those of the file, not those we would cut
-            from bertsmith.tasks.tag import Tag
+    def put(chunk: list[Input]) -> Sequence[Any]:
+        return ask_words(model, chunk, question.options)
 
-            task = Tag(model.tokenizer, model.limit, cuts.policy, model.task_settings(Tag), aggregation)
-            return model.predictor.predict(task, [given.example for given in chunk])
-        found: Sequence[Any] = model.tag([given.text for given in chunk], aggregation=aggregation, truncate=truncate)
-        return found
-
-    for given, result in ask(chunks, question):
+    for given, result in ask(chunks, put):
         cuts.add(result.truncated)
         if as_json:
-            write_json({"input": given.text, **result.as_dict()})
+            write_json({**given.describe(), **result.as_dict()})
         else:
             write_text(mark(given.text, result.answers))
             if result.answers:
                 write_table("", [describe(answer) for answer in result.answers])
     cuts.report()
-
-
-def read_asked(
-    texts: list[str] | None, file: str | None, text: str | None, words: str | None, format: str | None
-) -> Iterator[list[Input]]:
-    """The inputs of the command: texts, or a file."""
-    if asks_file(texts, file, text, words):
-        columns = {"text": decode_option(text, "--text"), "words": decode_option(words, "--words")}
-        return read_file("tag", file, columns, format)
-    return read_texts(texts or ())
 
 
 def mark(text: str, answers: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:

@@ -27,12 +27,12 @@ def read_delimited(text: str, name: str, kind: str, header: bool | None = None) 
     if "\n" not in text:
         text = text.replace("\r", "\n")  # as old Macs ended lines
     delimiter = "\t" if kind == "tsv" else guess_delimiter(text)
-    quoted = '"' in text and (kind != "tsv" or _is_quoted_tsv(text))
+    quoted = '"' in text and (kind != "tsv" or is_quoted_tsv(text))
     rows = _quoted_rows(text, name, delimiter) if quoted else _plain_rows(text, delimiter)
     head = list(islice(rows, HEAD))
     if not head:
         raise BertsmithError(f"{name} is empty.")
-    columns, skip = _name_columns([cells for _, cells in head], kind, f"{name}, row {head[0][0]:,}", header)
+    columns, skip = settle_columns([cells for _, cells in head], kind, f"{name}, row {head[0][0]:,}", header)
     records, numbers = _fill(chain(head[skip:], rows), columns, name, delimiter)
     if not records:
         raise BertsmithError(f"{name} holds a header and no rows.")
@@ -47,7 +47,7 @@ def guess_delimiter(text: str) -> str:
     lines = list(islice((line for line in cut_lines(text) if line.strip()), 50))
     for delimiter in DELIMITERS:
         try:
-            with _room_for(text):
+            with room_for(text):
                 widths = {len(cells) for cells in csv.reader(lines, delimiter=delimiter)}
         except csv.Error:
             continue
@@ -58,12 +58,12 @@ def guess_delimiter(text: str) -> str:
     return max(DELIMITERS, key=lambda delimiter: counts[delimiter])
 
 
-def _is_quoted_tsv(text: str) -> bool:
+def is_quoted_tsv(text: str) -> bool:
     """Whether quote marks around cells are what makes the rows fit: they parse so, and not as well without."""
     if has_no_quoting(text[: text.find("\n")] if "\n" in text else text):
         return False
     try:
-        with _room_for(text):
+        with room_for(text):
             widths = [len(cells) for cells in csv.reader(cut_lines(text), delimiter="\t", strict=True) if cells]
     except csv.Error:
         return False
@@ -72,7 +72,7 @@ def _is_quoted_tsv(text: str) -> bool:
 
 
 @contextmanager
-def _room_for(text: str) -> Iterator[None]:
+def room_for(text: str) -> Iterator[None]:
     """The module's limit on a cell's length, which is 128 KB, raised to what this text may need."""
     limit = csv.field_size_limit()
     csv.field_size_limit(max(limit, len(text) + 1))
@@ -92,19 +92,19 @@ def _quoted_rows(text: str, name: str, delimiter: str) -> Iterator[Row]:
     reader = csv.reader(cut_lines(text), delimiter=delimiter, strict=True)
     before, width = 0, 0
     try:
-        with _room_for(text):
+        with room_for(text):
             for cells in reader:
                 begin, before = before + 1, reader.line_num
                 if cells:
                     width = width or len(cells)
                     if before > begin:
-                        _refuse_swallowed(cells, delimiter, width, f"{name}, line {begin:,}")
+                        refuse_swallowed(cells, delimiter, width, f"{name}, line {begin:,}")
                     yield begin, cells
     except csv.Error as error:
-        raise _quote_error(str(error), name, before + 1, reader.line_num) from None
+        raise explain_quotes(str(error), name, before + 1, reader.line_num) from None
 
 
-def _quote_error(error: str, name: str, begin: int, end: int) -> BertsmithError:
+def explain_quotes(error: str, name: str, begin: int, end: int) -> BertsmithError:
     where = f"{name}, line {begin:,}"
     if "unexpected end" in error:
         return BertsmithError(
@@ -122,7 +122,7 @@ def _quote_error(error: str, name: str, begin: int, end: int) -> BertsmithError:
     )
 
 
-def _refuse_swallowed(cells: list[str], delimiter: str, width: int, where: str) -> None:
+def refuse_swallowed(cells: list[str], delimiter: str, width: int, where: str) -> None:
     """A mark that was never closed ends at the next stray one, and the cell has eaten the rows between."""
     for cell in cells:
         inner = cell.split("\n")[1:-1]
@@ -134,7 +134,7 @@ def _refuse_swallowed(cells: list[str], delimiter: str, width: int, where: str) 
             )
 
 
-def _name_columns(rows: list[list[str]], kind: str, where: str, header: bool | None) -> tuple[tuple[str, ...], int]:
+def settle_columns(rows: list[list[str]], kind: str, where: str, header: bool | None) -> tuple[tuple[str, ...], int]:
     """The names, and how many of the first rows are not data."""
     if kind == "tsv" and header is not True and (names := name_columns(rows)):
         return names, 0
@@ -151,11 +151,16 @@ def _fill(
     width = len(columns)
     for number, cells in rows:
         if len(cells) != width:
-            counts = f"{len(cells)} column{'s' * (len(cells) != 1)} where the first row has {width}"
-            shown = {"\t": "tab", ",": "comma"}.get(delimiter, f'"{delimiter}"')
-            hint = "take tabs out of the texts" if delimiter == "\t" else f"put a cell that holds a {shown} in quotes"
-            raise BertsmithError(f"{name}, row {number:,}: {counts}, cut at each {shown}; {hint}.")
+            raise BertsmithError(f"{name}, row {number:,}: {describe_width(cells, width, delimiter)}")
         if width == 1 or any(cells):
             records.append(dict(zip(columns, cells, strict=True)))
             numbers.append(number)
     return records, numbers
+
+
+def describe_width(cells: list[str], width: int, delimiter: str) -> str:
+    """What is wrong with a row of another width than the first."""
+    counts = f"{len(cells)} column{'s' * (len(cells) != 1)} where the first row has {width}"
+    shown = {"\t": "tab", ",": "comma"}.get(delimiter, f'"{delimiter}"')
+    hint = "take tabs out of the texts" if delimiter == "\t" else f"put a cell that holds a {shown} in quotes"
+    return f"{counts}, cut at each {shown}; {hint}."

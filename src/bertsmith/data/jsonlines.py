@@ -21,7 +21,7 @@ def read_json(text: str, name: str, *, by_line: bool = False) -> Table:
     start = text.lstrip()
     if not start:
         raise BertsmithError(f"{name} is empty.")
-    if not start.startswith("[") and (by_line or _is_by_line(text)):
+    if not start.startswith("[") and (by_line or is_by_line(text)):
         return _read_lines(text, name)
     try:
         content = json.loads(text)
@@ -47,7 +47,7 @@ def _read_content(content: Any, name: str) -> Table:
     raise BertsmithError(f"{name} holds {kind}; it must hold {SHAPES}.")
 
 
-def _is_by_line(text: str) -> bool:
+def is_by_line(text: str) -> bool:
     """Whether the first line is a whole object and more comes after it."""
     lines = (line for _, line in bare_lines(text) if line.strip())
     first = next(lines, "")
@@ -64,14 +64,14 @@ def _read_lines(text: str, name: str) -> Table:
     records, numbers = [], []
     for number, line in bare_lines(text):
         if line.strip():
-            records.append(_parse_line(line, f"{name}, line {number:,}"))
+            records.append(parse_line(line, f"{name}, line {number:,}"))
             numbers.append(number)
     if len(records) == 1 and is_squad(records[0]):
         return read_squad(records[0], name)
     return gather(records, name, rows=numbers, unit="line", kind="jsonl")
 
 
-def _parse_line(line: str, where: str) -> dict[str, Any]:
+def parse_line(line: str, where: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except json.JSONDecodeError as error:

@@ -7,7 +7,7 @@ under load batches fill by themselves, and alone a request does not wait for com
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from bertsmith.errors import BertsmithError
 from bertsmith.model import Model
 from bertsmith.serving.asks import Refusal
 from bertsmith.serving.passes import Together, Wanted, find_encoder
-from bertsmith.serving.queue import FairQueue, Piece, Ticket, late
+from bertsmith.serving.queue import FairQueue, Piece, Ticket, count_ahead, late
 from bertsmith.tasks.predicting import Predictor
 from bertsmith.tasks.task import Row, Task
 
@@ -52,6 +52,7 @@ class Engine:
         self.queue = FairQueue()
         self.changed = threading.Condition()
         self.speed = 0.0  # tokens a second, while at work
+        self.reading = 0  # tokens in the batch that is being read
         self.batches = self.rows = self.tokens = 0
         self.stopping = False
         self.thread = threading.Thread(target=self._run, name="engine", daemon=True)
@@ -81,11 +82,9 @@ class Engine:
             raise call.error
         return [call.scores[place] for place in range(len(rows))]
 
-    def wait_for(self, size: int) -> float:
-        """Seconds until a request of so many tokens would be done."""
-        with self.changed:
-            ahead = self.queue.ahead(size)
-            return (ahead + size) / self.speed if self.speed else 0.0
+    def wait_for(self, size: int, tickets: Iterable[Ticket]) -> float:
+        """About how many seconds until a request of so many tokens is done, behind these others."""
+        return (self.reading + count_ahead(tickets, size) + size) / self.speed if self.speed else 0.0
 
     def stop(self) -> None:
         with self.changed:
@@ -109,12 +108,14 @@ class Engine:
                 if self.stopping:
                     return None
                 self.changed.wait()
+            self.reading = sum(piece.size for piece in found[1])
             return found[1]
 
     def _note(self, taken: Sequence[Piece], begun: float, seconds: float) -> None:
         size = sum(piece.size for piece in taken)
         found = size / max(seconds, 1e-6)
         self.speed = found if not self.speed else self.speed + FORGET * (found - self.speed)
+        self.reading = 0
         self.batches, self.rows, self.tokens = self.batches + 1, self.rows + len(taken), self.tokens + size
         for ticket in {id(piece.ticket): piece.ticket for piece in taken}.values():
             ticket.queued = ticket.queued or begun - ticket.came

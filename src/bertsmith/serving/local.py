@@ -18,7 +18,7 @@ from bertsmith.serving.jobs import Job, find_job, take_fields
 from bertsmith.serving.queue import Ticket
 from bertsmith.serving.residents import Residents
 
-BYTES_A_TOKEN = 4  # of a request, before it is read: about a word's beginning and its quotes
+LETTERS_A_TOKEN = 4  # about, before a text is cut into pieces
 
 
 class Local:
@@ -32,24 +32,24 @@ class Local:
         for model in residents.models.values():
             put_on(model, self.engine)
         self.threads = ThreadPoolExecutor(requests, thread_name_prefix="ask")
-        self.running = 0
+        self.tickets: dict[int, Ticket] = {}  # of the requests that are at work or wait
         self.lock = threading.Lock()
 
     async def ask(self, ask: Ask) -> Reply:
         job = find_job(ask.job)
         given = take_fields(job, ask.given)
         name = self.residents.find(ask.model, job.name)
+        ticket = Ticket(ask.timeout, count_letters(given) // LETTERS_A_TOKEN)
         with self.lock:
-            if self.running >= self.most:
+            if len(self.tickets) >= self.most:
                 raise Refusal("overloaded", "too many requests are waiting; ask again later.", 1.0)
-            self.running += 1
-        ticket = Ticket(ask.timeout)
+            self.tickets[id(ticket)] = ticket
         try:
             work = self.threads.submit(self._answer, name, job, given, ticket)
         except RuntimeError:  # it is closed
-            self._leave()
+            self._leave(ticket)
             raise Refusal("unavailable", "the server is stopping.") from None
-        work.add_done_callback(self._leave)
+        work.add_done_callback(lambda _: self._leave(ticket))
         try:
             reply = await asyncio.wrap_future(work)
         except asyncio.CancelledError:
@@ -69,9 +69,9 @@ class Local:
     def load(self) -> dict[str, float]:
         e = self.engine
         return {
-            "waiting": float(self.running),
+            "waiting": float(len(self.tickets)),
             "tokens": float(e.queue.tokens),
-            "seconds": e.wait_for(1),
+            "seconds": self._wait_for(1),
             "speed": e.speed,
             "batches": float(e.batches),
             "batch_rows": float(e.rows),
@@ -79,11 +79,11 @@ class Local:
         }
 
     def admits(self, size: int) -> float | None:
-        if self.running >= self.most:
-            return max(1.0, self.engine.wait_for(1))
-        if self.wait is None or not self.running:
+        if len(self.tickets) >= self.most:
+            return max(1.0, self._wait_for(1))
+        if self.wait is None or not self.tickets:
             return None
-        seconds = self.engine.wait_for(max(1, size // BYTES_A_TOKEN))
+        seconds = self._wait_for(max(1, size // LETTERS_A_TOKEN))
         return seconds if seconds > self.wait else None
 
     def close(self) -> None:
@@ -91,9 +91,13 @@ class Local:
         self.threads.shutdown(wait=True)
         self.engine.stop()
 
-    def _leave(self, _: object = None) -> None:
+    def _wait_for(self, size: int) -> float:
         with self.lock:
-            self.running -= 1
+            return self.engine.wait_for(size, self.tickets.values())
+
+    def _leave(self, ticket: Ticket) -> None:
+        with self.lock:
+            self.tickets.pop(id(ticket), None)
 
     def _answer(self, name: str, job: Job, given: dict[str, Any], ticket: Ticket) -> Reply:
         engines.here.ticket = ticket
@@ -118,6 +122,15 @@ class Local:
         results = [said] if single else said
         told = [_tell(one) for one in results]
         return Reply(name, told, single, truncated=[getattr(one, "truncated", 0) for one in results])
+
+
+def count_letters(given: Any) -> int:
+    """Of all texts in the fields of a job; a number counts as a word, for it is the id of one."""
+    if isinstance(given, str):
+        return len(given)
+    if isinstance(given, dict):
+        return sum(map(count_letters, given.values()))
+    return sum(map(count_letters, given)) if isinstance(given, list) else LETTERS_A_TOKEN
 
 
 def _tell(result: Any) -> Any:

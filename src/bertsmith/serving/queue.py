@@ -7,7 +7,7 @@ row have the same claim on the machine: the short one does not wait for the long
 import heapq
 import threading
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -18,11 +18,13 @@ from bertsmith.serving.asks import Refusal
 class Ticket:
     """One request's claim: when it came, until when somebody waits for it, and what it has cost."""
 
-    def __init__(self, timeout: float | None = None) -> None:
+    def __init__(self, timeout: float | None = None, expected: int = 0) -> None:
+        """`expected`: about how many tokens it will bring, until they are counted."""
         self.came = time.monotonic()
         self.deadline = None if timeout is None else self.came + timeout
         self.gone = threading.Event()  # nobody waits for the answer any more
         self.finish = 0.0  # in the queue's own time: where the last of its rows stands
+        self.expected = expected
         self.waiting = 0  # tokens in the queue
         self.tokens = 0  # that were read for it
         self.queued = 0.0  # seconds until the first of its rows was taken
@@ -70,7 +72,6 @@ class FairQueue:
         self.lanes: dict[Hashable, Lane] = {}
         self.time = 0.0  # grows as work is taken, so that who comes later does not have to catch up
         self.order = count()
-        self.tickets: dict[int, Ticket] = {}  # those with rows that wait
         self.tokens = 0
         self.rows = 0
 
@@ -79,8 +80,8 @@ class FairQueue:
         ticket = piece.ticket
         start = max(self.time, ticket.finish)
         ticket.finish = start + piece.size
+        ticket.expected = 0
         ticket.waiting += piece.size
-        self.tickets[id(ticket)] = ticket
         heapq.heappush(lane.heap, (start, next(self.order), piece))
         self.tokens += piece.size
         self.rows += 1
@@ -117,11 +118,10 @@ class FairQueue:
 
     def _forget(self, piece: Piece) -> None:
         piece.ticket.waiting -= piece.size
-        if not piece.ticket.waiting:
-            self.tickets.pop(id(piece.ticket), None)
         self.tokens -= piece.size
         self.rows -= 1
 
-    def ahead(self, size: int) -> int:
-        """Tokens that would be done before a request of so many is: of each other one no more than its fair part."""
-        return sum(min(ticket.waiting, size) for ticket in self.tickets.values())
+
+def count_ahead(tickets: Iterable[Ticket], size: int) -> int:
+    """Tokens that would be read before a request of so many has its last: of each other one no more than its part."""
+    return sum(min(ticket.waiting + ticket.expected, size) for ticket in tickets)

@@ -14,10 +14,16 @@ ENGINES = ("local", "ray")
 J = TypeVar("J")
 
 
-def run(function: Callable[[J], None], jobs: Sequence[J], processes: int, engine: Engine = "local") -> Iterator[int]:
-    """Runs them all; gives how many are done after each. Results are files, so their order does not matter."""
+def run(
+    function: Callable[[J], None], jobs: Sequence[J], processes: int, engine: Engine = "local",
+    gpus: float | None = None,
+) -> Iterator[int]:  # fmt: skip
+    """Runs them all; gives how many are done after each. Results are files, so their order does not matter.
+
+    `gpus`: what Ray keeps free for each job.
+    """
     if engine == "ray":
-        yield from _run_ray(function, jobs)
+        yield from _run_ray(function, jobs, gpus)
     elif processes == 1 or len(jobs) < 2:
         for number, job in enumerate(jobs, 1):
             function(job)
@@ -46,8 +52,8 @@ def _be_single() -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 
-def _run_ray(function: Callable[[J], None], jobs: Sequence[J]) -> Iterator[int]:
-    """A Ray Data job of one row a part. The folder of the build must be one that all machines see."""
+def _run_ray(function: Callable[[J], None], jobs: Sequence[J], gpus: float | None) -> Iterator[int]:
+    """A Ray Data job of one row a part. The folder of the results must be one that all machines see."""
     try:
         import ray
         import ray.data
@@ -65,7 +71,7 @@ def _run_ray(function: Callable[[J], None], jobs: Sequence[J]) -> Iterator[int]:
 
     ray.data.DataContext.get_current().enable_progress_bars = False
     rows = ray.data.from_items([{"number": number} for number in range(len(jobs))], override_num_blocks=len(jobs))
-    for number, row in enumerate(rows.map(carry_out).iter_rows(), 1):
+    for number, row in enumerate(rows.map(carry_out, num_gpus=gpus).iter_rows(), 1):
         if row["error"]:
             raise BertsmithError(row["error"])
         yield number
