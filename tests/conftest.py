@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # Before torch, tokenizers or the hub's client is imported: each reads these once.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -20,7 +20,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the cores
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("steady", deadline=None, derandomize=True)
+# How long it takes to make an example says more of the machine than of the test.
+settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")
 
 

@@ -58,7 +58,7 @@ def test_a_signal_saves_and_says_how_to_go_on(place, tmp_path, number, status):
                 process.send_signal(number)
                 break
         said = process.stderr.read()
-        assert process.wait(timeout=60) == status
+        assert process.wait(timeout=300) == status
     wanted = r"stopped at step ([\d,]+) of [\d,]+; the same command goes on from there\."
     step = re.fullmatch(wanted, said.splitlines()[-1])
     assert step and "Traceback" not in said and not (tmp_path / "m" / ".lock").exists()

@@ -28,6 +28,7 @@ VERBS = (
     "tokenize",
     "info",
     "models",
+    "serve",
 )
 
 
@@ -93,11 +94,11 @@ def test_a_slow_writer_gets_each_answer_at_once(start):
     process = start("embed", "-", stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
     for written, text in ((b"a\nb", b"a"), (b"c\n", b"bc"), (b"\nd", b"")):  # the end of a line may come later
         process.stdin.write(written)
-        assert select.select([process.stdout], [], [], 60)[0], "no answer while the input is open"
+        assert select.select([process.stdout], [], [], 300)[0], "no answer while the input is open"
         assert process.stdout.readline().startswith(b'{"input": "%s"' % text)
     process.stdin.close()
     assert process.stdout.readline().startswith(b'{"input": "d"')
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=300) == 0
 
 
 CLOSED = [
@@ -113,13 +114,13 @@ CLOSED = [
 def test_closed_streams_are_one_sentence(start, shell, words, said):
     process = start(*words, shell=shell, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert process.stderr.read().decode() == said
-    assert process.wait(timeout=60) == (1 if said else 0)
+    assert process.wait(timeout=300) == (1 if said else 0)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX shell")
 def test_an_error_does_not_go_among_the_answers(start):
     process = start("info", "--model", "missing", shell='exec "$@" 2>&-', stdout=subprocess.PIPE)
-    assert process.stdout.read() == b"" and process.wait(timeout=60) == 1
+    assert process.stdout.read() == b"" and process.wait(timeout=300) == 1
 
 
 def test_control_characters_of_a_name_do_not_reach_the_terminal(run, tmp_path):
@@ -141,14 +142,14 @@ def test_an_input_that_cannot_be_read_is_one_sentence(start, tmp_path):
     with open(tmp_path / "written", "wb") as file:
         process = start("follows", "-", stdin=file, stderr=subprocess.PIPE)
     assert process.stderr.read() == b"error: cannot read standard input: Bad file descriptor.\n"
-    assert process.wait(timeout=60) == 1
+    assert process.wait(timeout=300) == 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX shell")
 def test_a_file_of_vectors_needs_no_standard_output(start, tmp_path):
     process = start("embed", "a", "--out", str(tmp_path / "a.npy"), shell='exec "$@" >&-', stderr=subprocess.PIPE)
     assert process.stderr.read().startswith(b"wrote 1 vectors")
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=300) == 0
 
 
 @pytest.mark.parametrize(
@@ -180,7 +181,7 @@ def test_a_reader_that_leaves_is_no_error(start):
     process.stdin.write(b"x\n" * 100)
     process.stdin.close()
     assert process.stderr.read() == b""
-    assert process.wait(timeout=60) == 141
+    assert process.wait(timeout=300) == 141
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is a Linux device")
@@ -188,7 +189,7 @@ def test_a_full_disk_is_one_sentence(start):
     with open("/dev/full", "wb") as full:
         process = start("tokenize", "a", stdout=full, stderr=subprocess.PIPE)
         assert process.stderr.read() == b"error: cannot write to standard output: No space left on device.\n"
-        assert process.wait(timeout=60) == 1
+        assert process.wait(timeout=300) == 1
 
 
 def test_ctrl_c_ends_without_a_traceback(start):
@@ -199,7 +200,7 @@ def test_ctrl_c_ends_without_a_traceback(start):
     process.send_signal(signal.SIGINT)
     process.stdout.read()
     assert process.stderr.read() == b""
-    assert process.wait(timeout=60) == 130
+    assert process.wait(timeout=300) == 130
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX")
@@ -216,5 +217,5 @@ def test_a_real_terminal_gets_a_table(start):
     except OSError:  # how Linux says that the other side is closed
         pass
     os.close(ours)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=300) == 0
     assert "│".encode() in seen and b"one" in seen and b"{" not in seen

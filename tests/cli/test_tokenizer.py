@@ -75,7 +75,7 @@ def test_a_terminal_gets_one_line(text, tmp_path):
     words = ["tokenizer", "train", text, "--size", "320", "--out", tmp_path / "out"]
     command = [sys.executable, "-m", "bertsmith", *words]
     process = subprocess.Popen(command, stdout=follower, stderr=subprocess.PIPE, env={**os.environ, "COLUMNS": "200"})
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=300)
     os.close(follower)
     shown = os.read(leader, 10_000).decode()
     os.close(leader)

@@ -463,4 +463,4 @@ def test_it_is_fast():
     same = [TextExample("the same", None, ("class 1",), "x, row 1")] * 20_000
     start = time.process_time()
     look(train + same, list(texts(["class 1"] * 20_000, "dev.csv")), limit=128)
-    assert time.process_time() - start < 15
+    assert time.process_time() - start < 60  # takes 2; comparing all with all would take hours

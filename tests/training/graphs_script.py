@@ -1,11 +1,12 @@
 """Run by test_graphs.py in a process of its own, as Triton reads how it is to run when it is imported.
 
-    python graphs_script.py CASE
+    python graphs_script.py
 
-Compiled passes as a GPU makes them, on the CPU: prints after each step how many graphs were compiled so far.
+Compiled passes as a GPU makes them, on the CPU: prints for each case how many graphs were compiled up to each step.
 """
 
-import sys
+import json
+from functools import partial
 
 from compiled_script import CPU, SETTINGS, WORDS, CompileCounterWithBackend, Given, Ragged, Work, attention, np, torch
 
@@ -43,7 +44,7 @@ class Rows(Ragged):
         return super().losses(network, batch.watching(self.watches), given, work)
 
 
-def run(width=64, heads=2, watches=False, depth=3, steps=12):
+def run(counter, width=64, heads=2, watches=False, depth=3, steps=12):
     sizes = {"vocabulary": WORDS, "width": width, "depth": depth, "heads": heads, "inner": 128}
     sizes |= dict.fromkeys(("dropout", "attention_dropout", "head_dropout"), 0.0)
     network = make_fresh("bert-base", ("mask",), sizes, {"pad": 0}, seed=1).network.train()
@@ -53,23 +54,37 @@ def run(width=64, heads=2, watches=False, depth=3, steps=12):
     for step in range(steps):
         passes.run([study.work(step)], step)
         passes.finish(optimizer)
-        print(counter.frame_count, flush=True)
+        yield counter.frame_count
+
+
+def run_sizes(counter):
+    """More networks than the compiler would make graphs of one function for, were it not told to."""
+    torch._dynamo.config.recompile_limit = 3
+    for number in range(5):
+        yield from run(counter, width=32 * (number + 1), heads=number + 1, depth=2, steps=1)
+
+
+CASES = {
+    "heads": partial(run, heads=4),  # of a size that our kernels do not know
+    "watched": partial(run, watches=True, depth=12),
+    "sizes": run_sizes,
+}
+
+
+def count_graphs(case, counter):
+    """As in a process that has compiled nothing yet."""
+    torch._dynamo.reset()
+    before = counter.frame_count
+    return [found - before for found in case(counter)]
+
+
+def attend(q, k, v, bounds, _, longest, *more, **windows):
+    return (flash(q + k + v, bounds, longest),)
 
 
 if __name__ == "__main__":
-    counter = CompileCounterWithBackend("aot_eager")
-    compile_as_ever = torch.compile
+    counter, compile_as_ever = CompileCounterWithBackend("aot_eager"), torch.compile
     torch.compile = lambda function, **options: compile_as_ever(function, backend=counter, **options)
     attention._has_varlen = lambda q: True
-
-    def attend(q, k, v, bounds, _, longest, *more, **windows):
-        return (flash(q + k + v, bounds, longest),)
-
     attention._flash = attend
-    if sys.argv[1] == "heads":  # of a size that our kernels do not know
-        run(heads=4)
-    elif sys.argv[1] == "watched":
-        run(watches=True, depth=12)
-    else:
-        for number in range(12):
-            run(width=32 * (number + 1), heads=number + 1, steps=1)
+    print(json.dumps({name: count_graphs(case, counter) for name, case in CASES.items()}))

@@ -21,6 +21,7 @@ from bertsmith.training.loop import Loop, Watcher
 from bertsmith.training.pretraining import PretrainingStudy
 
 PASSES = SMALL["tokens"] // SMALL["pass_tokens"]  # in a step
+PATIENCE = 600  # seconds: a process that takes longer hangs, however busy the machine is
 LONG: dict[str, Any] = {
     "max_steps": 40, "evaluate_every": 10, "log_every": 1, "keep_checkpoints": True, "warmup": 0.1,
 }  # fmt: skip
@@ -62,18 +63,23 @@ def run_killed(corpus: Path, out: Path, step: int, bad: Mapping[int, float], aft
     asked = {"step": step, "after": after, "bad": dict(bad), "settings": settings}
     ran = subprocess.run(
         [sys.executable, str(Path(__file__)), str(corpus), str(out), json.dumps(asked)], capture_output=True, text=True,
-        timeout=180, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        timeout=PATIENCE, env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert ran.returncode == -signal.SIGKILL, ran.stderr[-3000:]
 
 
-def run_ranks(corpus: Path, out: Path, **settings: Any) -> str:
-    """With two processes; each leaves a digest of what it has learned. What went wrong is given back."""
+def run_ranks(corpus: Path, folder: Path, runs: Mapping[str, Mapping[str, Any]], bad: Mapping[int, float]) -> str:
+    """With two processes, name -> settings, all in one start; each leaves a digest of what it has learned.
+
+    What went wrong is given back.
+    """
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
-    asked = {"step": -1, "after": 0, **settings}
+    words: list[str] = []
+    for name, more in runs.items():
+        words += [str(folder / name), json.dumps({"step": -1, "after": 0, "bad": dict(bad), "settings": more})]
     ran = subprocess.run(
-        [*command, str(Path(__file__)), str(corpus), str(out), json.dumps(asked)], capture_output=True, text=True,
-        timeout=180, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        [*command, str(Path(__file__)), str(corpus), *words], capture_output=True, text=True, timeout=PATIENCE,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-3000:]
     return ran.stdout
@@ -88,12 +94,14 @@ def _main(corpus: Path, out: Path, asked: dict[str, Any]) -> None:
         return plain(self)
 
     Loop.run = run  # type: ignore[method-assign]
-    with poison({int(step): times for step, times in asked["bad"].items()}):
-        try:
+    try:
+        with poison({int(step): times for step, times in asked["bad"].items()}):
             pretrain(corpus, out, **asked["settings"], watchers=[Kill(asked["step"], asked["after"])])
-        except BertsmithError as error:
-            print(error)
-            return
+    except BertsmithError as error:
+        print(error)
+        return
+    finally:
+        Loop.run = plain  # type: ignore[method-assign]
     digest = hashlib.sha256()
     for tensor in loops[-1].network.state_dict().values():
         digest.update(whole(tensor).numpy().tobytes())
@@ -101,5 +109,6 @@ def _main(corpus: Path, out: Path, asked: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    _main(Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3]))
+    for one, asked in zip(sys.argv[2::2], sys.argv[3::2], strict=True):
+        _main(Path(sys.argv[1]), Path(one), json.loads(asked))
     leave()

@@ -167,14 +167,14 @@ def test_a_twin_in_half_precision_learns_on_from_where_the_run_went_back_to(corp
 
 def test_each_process_has_the_same_and_parts_are_refused(corpus, tmp_path):
     more = {**SHORT, "average": 0.9, "recipe": "smith", "dropout": 0.0}
-    run_ranks(corpus, tmp_path / "out", bad={}, settings=more)
+    runs = {"out": more, "parts": {**more, "recipe": "bert", "spread": "fsdp"}}
+    said = run_ranks(corpus, tmp_path, runs, {})
     one, other = ((tmp_path / "out" / f"rank-{rank}").read_text() for rank in (0, 1))
     assert one == other
     pretrain(corpus, tmp_path / "alone", **more)
     ours, theirs = (load(tmp_path / name, "model.safetensors") for name in ("out", "alone"))
     for key, tensor in theirs.items():
         torch.testing.assert_close(ours[key], tensor, rtol=1e-2, atol=2e-3)
-    said = run_ranks(corpus, tmp_path / "parts", bad={}, settings={**more, "recipe": "bert", "spread": "fsdp"})
     assert "average needs whole weights, which fsdp cuts up; use spread ddp, or leave it out." in said
     assert not (tmp_path / "parts").exists()
 

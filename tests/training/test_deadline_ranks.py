@@ -17,7 +17,7 @@ def together(corpus, tmp_path_factory):
     folder = tmp_path_factory.mktemp("together")
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
     script = Path(__file__).with_name("deadline_ranks.py")
-    ended = subprocess.run([*command, script, corpus, folder], capture_output=True, text=True, timeout=300)
+    ended = subprocess.run([*command, script, corpus, folder], capture_output=True, text=True, timeout=600)
     assert ended.returncode == 0, ended.stderr[-3000:]
     return folder
 

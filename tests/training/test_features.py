@@ -264,19 +264,19 @@ def test_two_at_once_compute_it_once(tmp_path):
     def compute():
         calls.append(1)
         going.set()
-        may_end[0].wait(30)
+        may_end[0].wait(300)
         yield np.ones((2, 3), np.float32)
 
     may_end.append(threading.Event())
     found = []
     threads = [threading.Thread(target=lambda: found.append(file.keep(compute)[0].sum())) for _ in range(3)]
     threads[0].start()
-    assert going.wait(30)
+    assert going.wait(300)
     for thread in threads[1:]:
         thread.start()
     may_end[0].set()
     for thread in threads:
-        thread.join(30)
+        thread.join(300)
     assert found == [6, 6, 6] and calls == [1]
     assert [path.suffix for path in tmp_path.iterdir()] == [".features"]
 

@@ -145,7 +145,7 @@ from pathlib import Path
 from bertsmith.training.folder import RunFolder
 RunFolder(Path(sys.argv[1])).claim({"rate": 1}, overwrite=False)
 print("held", flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -161,7 +161,7 @@ def test_a_folder_that_another_process_writes_to_is_refused_until_that_is_killed
             with pytest.raises(BertsmithError, match=r"out is being written by another process; wait for it, or "):
                 tune(small_model, out, overwrite=overwrite)
         holder.send_signal(signal.SIGKILL)
-        holder.wait(timeout=60)
+        holder.wait(timeout=600)
     assert (out / ".lock").exists()
     run, _ = tune(small_model, out)
     assert run.outcome and not (out / ".lock").exists()

@@ -256,16 +256,28 @@ def test_without_a_guard_the_first_one_ends_the_run(corpus, tmp_path):
         find_recipe("bert", {"guard": 0.5})
 
 
-@pytest.mark.parametrize("spread", [{"average": 0.9}, {"spread": "fsdp"}])
-def test_two_processes_go_back_together(corpus, tmp_path, spread):
-    more = {**LONG, "recipe": "bert", "dropout": 0.0, "eps": 1e-4, **spread}
-    run_ranks(corpus, tmp_path / "out", bad={13: NAN}, settings=more)
-    one, other = ((tmp_path / "out" / f"rank-{rank}").read_text() for rank in (0, 1))
+TOGETHER = {
+    name: {**LONG, "recipe": "bert", "dropout": 0.0, "eps": 1e-4, **more}
+    for name, more in {"average": {"average": 0.9}, "fsdp": {"spread": "fsdp"}}.items()
+}
+
+
+@pytest.fixture(scope="module")
+def together(corpus, tmp_path_factory):
+    """With two processes, all in one start of torchrun."""
+    folder = tmp_path_factory.mktemp("together")
+    run_ranks(corpus, folder, TOGETHER, {13: NAN})
+    return folder
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_two_processes_go_back_together(corpus, together, tmp_path, name):
+    one, other = ((together / name / f"rank-{rank}").read_text() for rank in (0, 1))
     assert one == other
-    assert [one["went_back"]["from"] for one in read_log(tmp_path / "out") if "went_back" in one] == [14]
+    assert [one["went_back"]["from"] for one in read_log(together / name) if "went_back" in one] == [14]
     with poison({13: NAN}):
-        pretrain(corpus, tmp_path / "alone", **more)
-    for name in ("model.safetensors", "checkpoints/last-000040/model.safetensors"):
-        ours, theirs = (safetensors.torch.load_file(tmp_path / run / name) for run in ("out", "alone"))
+        pretrain(corpus, tmp_path / "alone", **TOGETHER[name])
+    for file in ("model.safetensors", "checkpoints/last-000040/model.safetensors"):
+        ours, theirs = (safetensors.torch.load_file(run / file) for run in (together / name, tmp_path / "alone"))
         for key, tensor in theirs.items():
             torch.testing.assert_close(ours[key], tensor, rtol=1e-2, atol=2e-3)

@@ -160,7 +160,7 @@ def shared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("muon")
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(PROCESSES), "--standalone"]
     ran = subprocess.run(
-        [*command, str(Path(muon_ranks.__file__)), str(folder)], capture_output=True, text=True, timeout=120,
+        [*command, str(Path(muon_ranks.__file__)), str(folder)], capture_output=True, text=True, timeout=600,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-3000:]

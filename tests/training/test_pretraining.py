@@ -115,7 +115,7 @@ def ranks_folder(corpus, tmp_path_factory):
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
     ran = subprocess.run(
         [*command, str(Path(pretraining_ranks.__file__)), str(corpus), str(folder)], capture_output=True, text=True,
-        timeout=180, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        timeout=600, env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-3000:]
     return folder

@@ -52,7 +52,7 @@ def spread(corpus, tmp_path_factory):
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
     ran = subprocess.run(
         [*command, str(Path(pretraining_ranks.__file__)), str(corpus), str(folder), "spread"], capture_output=True,
-        text=True, timeout=240, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        text=True, timeout=600, env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-3000:]
     return folder

@@ -21,7 +21,7 @@ def made(tmp_path_factory):
     model = make_folder(folder / "model")
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
     ran = subprocess.run(
-        [*command, str(Path(ranks.__file__)), str(model), str(folder)], capture_output=True, text=True, timeout=180,
+        [*command, str(Path(ranks.__file__)), str(model), str(folder)], capture_output=True, text=True, timeout=600,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-3000:]

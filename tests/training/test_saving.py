@@ -28,7 +28,7 @@ from bertsmith.training.progress import Watcher
 from bertsmith.training.recipes import find_recipe
 from bertsmith.training.snapshot import Snapshot
 
-PATIENCE = 60  # seconds until something that should have happened has hung
+PATIENCE = 600  # seconds until something that should have happened has hung
 
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -23,13 +23,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from training.texts import make_texts
 
+HOLD = "SOAK_HOLD"  # "step-4": where a run comes to rest; "save-8": or in which of its saves
 # The loop saves after each record of the log, so that hardly a moment is far from a save.
 UNEQUAL = ("report.html", "README.md", "metrics.json", ".lock")
 SETTINGS: dict[str, Any] = {
     "batch": 8, "rate": 2e-3, "evaluate_every": 10, "log_every": 2, "save_minutes": 0.0, "unfreeze": 0.3,
     "layer_decay": 0.9, "r_drop": 0.5, "batch_tokens": 100,
 }  # fmt: skip
-PATIENCE = 120  # seconds until a process that should have come to a moment has hung
+PATIENCE = 600  # seconds until a process that should have come to a moment has hung, on a machine however busy
 
 
 def train(model: Path, out: Path, steps: int) -> None:
@@ -37,10 +38,45 @@ def train(model: Path, out: Path, steps: int) -> None:
 
     rank = os.environ.get("RANK", "0")
     (out.parent / f"pid-{rank}").write_text(str(os.getpid()))
+    if HOLD in os.environ:
+        hold(*os.environ[HOLD].split("-"), out.parent / "held")
     finetune(
         "classify", make_texts(100), make_texts(20, seed=1), out=out, model=model, device="cpu", threads=1,
         keep_checkpoints=True, max_steps=steps, **SETTINGS,
     )  # fmt: skip
+
+
+def hold(moment: str, step: str, mark: Path) -> None:
+    """Come to rest in that step, or while its checkpoint is written, and say so: a kill then comes at no other moment.
+
+    Of several processes the first one rests, and the others wait for it.
+    """
+    from bertsmith.training.folder import RunFolder
+    from bertsmith.training.study import TaskStudy
+
+    works, write = TaskStudy.works, RunFolder._write
+
+    def rest() -> None:
+        mark.touch()
+        time.sleep(PATIENCE)
+
+    def works_until(self: Any, now: int, *others: Any) -> Any:
+        if now == int(step) and os.environ.get("RANK", "0") == "0":
+            rest()
+        return works(self, now, *others)
+
+    def write_half(self: Any, path: Path, write_files: Any, state: Any) -> None:
+        def write_and_rest(to: Path) -> None:
+            write_files(to)
+            if path.name == f"last-{int(step):06d}":
+                rest()
+
+        write(self, path, write_and_rest, state)
+
+    if moment == "step":
+        TaskStudy.works = works_until  # type: ignore[method-assign]
+    else:
+        RunFolder._write = write_half  # type: ignore[method-assign]
 
 
 class Run:
@@ -51,13 +87,13 @@ class Run:
         self.process: subprocess.Popen[bytes] | None = None
         out.parent.mkdir(parents=True, exist_ok=True)
 
-    def start(self) -> None:
-        for path in self.out.parent.glob("pid-*"):
+    def start(self, **more: str) -> None:
+        for path in (*self.out.parent.glob("pid-*"), *self.out.parent.glob("held")):
             path.unlink()
         launch = ["-m", "torch.distributed.run", "--nproc-per-node", str(self.ranks), "--standalone"]
         command = [sys.executable, *(launch if self.ranks > 1 else []), __file__, "run"]
         command += [str(self.model), str(self.out), str(self.steps)]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", **more}
         with (self.out.parent / "errors.txt").open("wb") as errors:
             self.process = subprocess.Popen(command, env=environment, stdout=errors, stderr=errors)
 
@@ -67,9 +103,13 @@ class Run:
         status = self.process.wait(PATIENCE)
         assert status == 0, (self.out.parent / "errors.txt").read_text()
 
-    def kill_when(self, moment: Callable[[], bool]) -> bool:
+    def kill_at(self, moment: str) -> None:
+        """As a run that HOLD describes comes to rest there, which no clock decides."""
+        assert self.kill_when((self.out.parent / "held").exists, **{HOLD: moment})
+
+    def kill_when(self, moment: Callable[[], bool], **more: str) -> bool:
         """Start, wait for the moment, kill all processes at once; false if the run was finished before."""
-        self.start()
+        self.start(**more)
         assert self.process is not None
         until = time.monotonic() + PATIENCE
         while not moment():

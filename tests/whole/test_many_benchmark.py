@@ -156,14 +156,14 @@ def test_ctrl_c_ends_all_and_the_same_command_goes_on(glue, encoder, tmp_path):
     process = start_command(glue, encoder, tmp_path / "out", *words)
     said = [process.stderr.readline()]
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of the group
-    _, rest = process.communicate(timeout=300)
+    _, rest = process.communicate(timeout=600)
     assert said[0].startswith("[1/4] ") and process.returncode == 130, rest
     assert "Traceback" not in rest
     assert re.search(r"stopped; [123] of 4 runs are finished, and the same command goes on\.$", rest.strip())
     assert not (tmp_path / "out" / "results.json").exists()
 
     process = start_command(glue, encoder, tmp_path / "out", *words)
-    out, rest = process.communicate(timeout=300)
+    out, rest = process.communicate(timeout=600)
     assert process.returncode == 0, rest
     assert "(finished before)" in rest and rest.splitlines()[-1].startswith("4 runs in ")
     found = json.loads(out)
@@ -178,6 +178,6 @@ def test_a_script_without_a_guard_is_told_of_it(glue, encoder, tmp_path):
     asked = f"{str(glue)!r}, {str(encoder)!r}, tasks=['cola'], seeds=2, jobs=2, device='cpu'"
     script.write_text(f"import bertsmith\nbertsmith.benchmark('glue', {asked})\n")
     there = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    ran = subprocess.run([sys.executable, script], env=there, capture_output=True, text=True, timeout=300)
+    ran = subprocess.run([sys.executable, script], env=there, capture_output=True, text=True, timeout=600)
     last = ran.stderr.splitlines()[-1]
     assert ran.returncode == 1 and last.endswith('under `if __name__ == "__main__":`, or leave jobs at 1.')

@@ -115,8 +115,8 @@ def test_what_a_run_leaves(trained):
 
 def test_the_loss_falls_where_there_is_something_to_learn(corpus, tmp_path):
     """A dozen words in their order: who knows the neighbours knows the word."""
-    run = pretrain(corpus, tmp_path / "out", "smith", max_steps=400, rate=1e-2, tokens=1024, pass_tokens=1024,
-                   evaluate_every=400, log_every=10)  # fmt: skip
+    run = pretrain(corpus, tmp_path / "out", "smith", max_steps=250, rate=1e-2, tokens=1024, pass_tokens=1024,
+                   evaluate_every=250, log_every=10)  # fmt: skip
     log = [json.loads(line) for line in (tmp_path / "out" / "log.jsonl").read_text().splitlines()]
     losses = [record["loss"] for record in log if "loss" in record]
     assert losses[0] > 3.5 and sum(losses[-5:]) / 5 < 1.0

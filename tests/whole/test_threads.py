@@ -11,7 +11,7 @@ from tasks.made import CLOSE, bert_pieces, open_both, wordpiece_files
 
 import bertsmith
 
-THREADS, CALLS = 16, 500
+THREADS, CALLS = 16, 150
 TEXTS = ["it is [MASK].", "paris is [MASK] " * 2, "[MASK]", "the lazy fox " * 30 + "[MASK]"]
 
 

@@ -1,0 +1,114 @@
+"""Commands in processes of their own that need not import torch first: each is a fork of one that has imported it.
+
+    with Starter(env) as starter:
+        done = starter.run(["bertsmith", "info"], folder)    # a CompletedProcess, as from `python -m bertsmith info`
+
+As for a command that is typed: arguments, folder, environment, three streams and an exit status of its own, and
+nothing that another one has done. The one that is forked only imports: it has no threads and no numbers of its own.
+"""
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+
+class Starter:
+    """Starts commands one after the other, with one environment."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        paths = {"PYTHONPATH": os.pathsep.join(sys.path)}
+        self.process = subprocess.Popen(
+            [sys.executable, str(Path(__file__))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**environment, **paths},
+        )  # fmt: skip
+
+    def __enter__(self) -> "Starter":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def run(self, words: Sequence[str], folder: Path, given: bytes = b"") -> subprocess.CompletedProcess[str]:
+        """`words` begin with the module; `given` is the standard input."""
+        assert self.process.stdin is not None and self.process.stdout is not None
+        with tempfile.TemporaryDirectory() as place:
+            streams = [Path(place) / name for name in ("in", "out", "err")]
+            streams[0].write_bytes(given)
+            asked = {"words": list(words), "folder": str(folder), "streams": [str(path) for path in streams]}
+            self.process.stdin.write(json.dumps(asked) + "\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline()
+            assert answer, "the process that starts others has ended"
+            said, complained = (path.read_text(encoding="utf-8") for path in streams[1:])
+        return subprocess.CompletedProcess(list(words), int(answer), said, complained)
+
+
+def become(words: list[str], folder: str, streams: list[str]) -> NoReturn:
+    """Turns this process into `python -m WORDS` in that folder."""
+    os.chdir(folder)
+    for number, path in enumerate(streams):
+        opened = os.open(path, os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT, 0o600)
+        os.dup2(opened, number)
+        os.close(opened)
+    # New objects: the old ones may hold what was read ahead, and know what the streams were.
+    sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = os.fdopen(2, "w", encoding="utf-8", buffering=1, closefd=False)
+    sys.argv = words
+    status = run_module(words[0])
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)  # without taking apart, and so copying, all that was imported
+
+
+def run_module(name: str) -> int:
+    """Its exit status, told as the interpreter tells it."""
+    try:
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        print(end.code, file=sys.stderr)
+        return 1
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def main() -> None:
+    import_all()
+    gc.freeze()  # else a collection in a fork would touch, and so copy, all that was imported
+    for line in sys.stdin:
+        asked: dict[str, Any] = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            become(**asked)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+def import_all() -> None:
+    """What commands import, and the reference need not be."""
+    for name in ("torch", "torch._dynamo", "torch._inductor", "torch.distributed", "sympy", "rich.table",
+                 "rich.progress", "bertsmith.cli.app", "bertsmith.loading", "bertsmith.finetuning",
+                 "bertsmith.together", "bertsmith.pretraining", "bertsmith.checking"):  # fmt: skip
+        importlib.import_module(name)
+
+
+if __name__ == "__main__":
+    main()
