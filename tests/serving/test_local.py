@@ -12,6 +12,7 @@ from serving.asking import EVERY_JOB, ask_library, same
 import bertsmith
 from bertsmith.serving.asks import Ask, Refusal
 from bertsmith.serving.local import Local
+from bertsmith.serving.passes import Together
 from bertsmith.serving.residents import Residents, name_models
 
 PATIENCE = 60.0
@@ -64,15 +65,15 @@ class Gate:
 
     def __init__(self, backend, monkeypatch):
         self.inside, self.open, self.read = threading.Event(), threading.Event(), []
-        plain = backend.engine.together.score
+        plain = Together.score
 
-        def score(wanted):
+        def score(together, wanted):
             self.inside.set()
             assert self.open.wait(PATIENCE)
             self.read += [len(one.row.ids) for one in wanted]
-            return plain(wanted)
+            return plain(together, wanted)
 
-        monkeypatch.setattr(backend.engine.together, "score", score)
+        monkeypatch.setattr(Together, "score", score)
 
 
 def until(condition):
@@ -171,14 +172,14 @@ def test_a_wait_that_would_be_too_long_is_refused(models, monkeypatch):
 
 def test_one_bad_row_fails_alone(backend, monkeypatch):
     """A batch that fails is parted until who is at fault stands alone."""
-    plain = backend.engine.together.score
+    plain = Together.score
 
-    def score(wanted):
+    def score(together, wanted):
         if any(len(one.row.ids) == 5 for one in wanted):
             raise RuntimeError("five")
-        return plain(wanted)
+        return plain(together, wanted)
 
-    monkeypatch.setattr(backend.engine.together, "score", score)
+    monkeypatch.setattr(Together, "score", score)
 
     async def ask():
         texts = ["a film", "the film was", "a song", "it"]

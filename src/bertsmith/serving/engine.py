@@ -1,7 +1,11 @@
-"""The one who works: a thread a device that takes batches from the queue, whoever asked for their rows.
+"""Those who work: threads that take batches from the queue, whoever asked for their rows.
 
 In: rows of a task, from the threads of the requests. Out: their scores. While a batch is read the next ones gather, so
-under load batches fill by themselves, and alone a request does not wait for company.
+under load batches fill by themselves, and alone a request does not wait for company. A batch is no longer than is
+read in a moment: who comes next waits for its end, and larger ones are hardly faster.
+
+A GPU has one such thread. On a CPU several read a batch each on a core or a few, which gives more than one batch on all
+cores: threads that share a product wait for the slowest of them, and where others want the cores, too, for long.
 """
 
 import logging
@@ -24,6 +28,9 @@ from bertsmith.tasks.task import Row, Task
 
 log = logging.getLogger("bertsmith.serving")
 FORGET = 0.1  # how much of the measured speed a new batch replaces
+MOMENT = 0.07  # seconds that a batch may take
+LEAST = 64  # tokens in a batch, however slow the machine: with fewer it would mostly fetch weights
+HANDS = 4  # threads that read batches on a CPU, at most; with more cores each has several
 here = threading.local()  # the ticket of the request that this thread answers
 
 
@@ -32,10 +39,14 @@ class Call:
     """Rows of one request that are asked for at one time."""
 
     ticket: Ticket
-    left: int
-    scores: dict[int, Tensor] = field(default_factory=dict)
+    count: int  # of the rows
+    scores: dict[int, Tensor] = field(default_factory=dict)  # by place; several threads may be filling it
     error: Exception | None = None
     done: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def is_over(self) -> bool:
+        return len(self.scores) == self.count or self.error is not None
 
 
 @dataclass(frozen=True)
@@ -45,18 +56,31 @@ class Work:
     place: int  # among the call's rows
 
 
+def share_cores(device: torch.device) -> tuple[int, int]:
+    """How many threads read batches, and on how many cores each."""
+    if device.type != "cpu":
+        return 1, torch.get_num_threads()
+    cores = torch.get_num_threads()
+    hands = min(cores, HANDS)
+    return hands, cores // hands
+
+
 class Engine:
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self.together = Together(device)
         self.queue = FairQueue()
         self.changed = threading.Condition()
-        self.speed = 0.0  # tokens a second, while at work
-        self.reading = 0  # tokens in the batch that is being read
+        self.speed = 0.0  # tokens a second of one thread, while at work
+        self.reading = 0  # tokens in the batches that are being read
         self.batches = self.rows = self.tokens = 0
         self.stopping = False
-        self.thread = threading.Thread(target=self._run, name="engine", daemon=True)
-        self.thread.start()
+        hands, cores = share_cores(device)
+        self.threads = [
+            threading.Thread(target=self._run, args=(cores,), name=f"engine-{number}", daemon=True)
+            for number in range(hands)
+        ]
+        for thread in self.threads:
+            thread.start()
 
     def run(self, predictor: Predictor, task: Task[Any, Any], rows: Sequence[Row]) -> list[Tensor]:
         """The scores of the rows, when their turn has come; called in a request's own thread."""
@@ -74,7 +98,7 @@ class Engine:
             self.changed.notify()
         call.done.wait(None if ticket.deadline is None else max(0.0, ticket.deadline - time.monotonic()))
         ticket.calls.remove(call)
-        if call.left and call.error is None:
+        if not call.is_over:
             ticket.check()
             ticket.cancel()
             raise late()
@@ -84,63 +108,75 @@ class Engine:
 
     def wait_for(self, size: int, tickets: Iterable[Ticket]) -> float:
         """About how many seconds until a request of so many tokens is done, behind these others."""
-        return (self.reading + count_ahead(tickets, size) + size) / self.speed if self.speed else 0.0
+        if not self.speed:
+            return 0.0
+        return (self.reading + count_ahead(tickets, size)) / (self.speed * len(self.threads)) + size / self.speed
+
+    def is_alive(self) -> bool:
+        return all(thread.is_alive() for thread in self.threads)
 
     def stop(self) -> None:
         with self.changed:
             self.stopping = True
-            self.changed.notify()
-        self.thread.join()
+            self.changed.notify_all()
+        for thread in self.threads:
+            thread.join()
 
-    def _run(self) -> None:
+    def _run(self, cores: int) -> None:
+        torch.set_num_threads(cores)
+        together = Together(self.device)
         while (taken := self._next()) is not None:
             begun = time.monotonic()
             works: list[Work] = [piece.work for piece in taken]
-            self._score(works)
+            self._score(works, together)
             self._note(taken, begun, time.monotonic() - begun)
             for call in {id(work.call): work.call for work in works}.values():
-                if not call.left or call.error is not None:
+                if call.is_over:
                     call.done.set()
 
     def _next(self) -> list[Piece] | None:
         with self.changed:
-            while (found := self.queue.pop()) is None:
+            while (found := self.queue.pop(self._limit())) is None:
                 if self.stopping:
                     return None
                 self.changed.wait()
-            self.reading = sum(piece.size for piece in found[1])
+            self.reading += sum(piece.size for piece in found[1])
             return found[1]
+
+    def _limit(self) -> int | None:
+        """Tokens that are read in a moment; None until the first batch was."""
+        return max(LEAST, round(self.speed * MOMENT)) if self.speed else None
 
     def _note(self, taken: Sequence[Piece], begun: float, seconds: float) -> None:
         size = sum(piece.size for piece in taken)
         found = size / max(seconds, 1e-6)
-        self.speed = found if not self.speed else self.speed + FORGET * (found - self.speed)
-        self.reading = 0
-        self.batches, self.rows, self.tokens = self.batches + 1, self.rows + len(taken), self.tokens + size
-        for ticket in {id(piece.ticket): piece.ticket for piece in taken}.values():
-            ticket.queued = ticket.queued or begun - ticket.came
-            ticket.worked += seconds
-        for piece in taken:
-            piece.ticket.tokens += piece.size
+        with self.changed:
+            self.speed = found if not self.speed else self.speed + FORGET * (found - self.speed)
+            self.reading -= size
+            self.batches, self.rows, self.tokens = self.batches + 1, self.rows + len(taken), self.tokens + size
+            for ticket in {id(piece.ticket): piece.ticket for piece in taken}.values():
+                ticket.queued = ticket.queued or begun - ticket.came
+                ticket.worked += seconds
+            for piece in taken:
+                piece.ticket.tokens += piece.size
 
-    def _score(self, works: Sequence[Work]) -> None:
+    def _score(self, works: Sequence[Work], together: Together) -> None:
         """Gives each its scores; where a batch fails it is parted, so that only who is at fault gets the error."""
         try:
             with torch.inference_mode():
-                found = self.together.score([work.wanted for work in works])
+                found = together.score([work.wanted for work in works])
         except Exception as error:
             if len(works) > 1:
                 if isinstance(error, torch.OutOfMemoryError) and self.device.type == "cuda":
                     torch.cuda.empty_cache()
                 middle = len(works) // 2
-                self._score(works[:middle])
-                self._score(works[middle:])
+                self._score(works[:middle], together)
+                self._score(works[middle:], together)
                 return
             works[0].call.error = _explain(error, works[0])
             return
         for work, scores in zip(works, found, strict=True):
             work.call.scores[work.place] = scores
-            work.call.left -= 1
 
 
 def _explain(error: Exception, work: Work) -> Exception:

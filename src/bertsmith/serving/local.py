@@ -64,7 +64,7 @@ class Local:
         return self.residents.list_cards()
 
     def is_ready(self) -> bool:
-        return self.engine.thread.is_alive()
+        return self.engine.is_alive()
 
     def load(self) -> dict[str, float]:
         e = self.engine

@@ -86,8 +86,8 @@ class FairQueue:
         self.tokens += piece.size
         self.rows += 1
 
-    def pop(self) -> tuple[Hashable, list[Piece]] | None:
-        """A batch of the lane whose turn it is; what nobody waits for is dropped on the way."""
+    def pop(self, most: int | None = None) -> tuple[Hashable, list[Piece]] | None:
+        """A batch of the lane whose turn it is, of `most` tokens; what nobody waits for is dropped on the way."""
         while True:
             for lane in self.lanes.values():
                 self._drop_gone(lane)
@@ -95,13 +95,13 @@ class FairQueue:
             if not waiting:
                 return None
             key = min(waiting, key=lambda key: self.lanes[key].heap[0][:2])
-            taken = self._take(self.lanes[key])
+            taken = self._take(self.lanes[key], most)
             if taken:
                 return key, taken
 
-    def _take(self, lane: Lane) -> list[Piece]:
+    def _take(self, lane: Lane, most: int | None) -> list[Piece]:
         taken: list[Piece] = []
-        room = lane.budget
+        room = lane.budget if most is None else min(lane.budget, most)
         while lane.heap and (not taken or lane.heap[0][2].size <= room):
             start, _, piece = heapq.heappop(lane.heap)
             self._forget(piece)
