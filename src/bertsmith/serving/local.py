@@ -41,8 +41,10 @@ class Local:
         name = self.residents.find(ask.model, job.name)
         ticket = Ticket(ask.timeout, count_letters(given) // LETTERS_A_TOKEN)
         with self.lock:
-            if len(self.tickets) >= self.most:
-                raise Refusal("overloaded", "too many requests are waiting; ask again later.", 1.0)
+            # Again, though it was admitted: in another process, which knows only how it stood a moment ago.
+            seconds = self._refuse_for(ticket.expected)
+            if seconds is not None:
+                raise Refusal("overloaded", "too many requests are waiting; ask again later.", seconds)
             self.tickets[id(ticket)] = ticket
         try:
             work = self.threads.submit(self._answer, name, job, given, ticket)
@@ -68,10 +70,12 @@ class Local:
 
     def load(self) -> dict[str, float]:
         e = self.engine
+        with self.lock:
+            seconds = e.wait_for(1, self.tickets.values())
         return {
             "waiting": float(len(self.tickets)),
             "tokens": float(e.queue.tokens),
-            "seconds": self._wait_for(1),
+            "seconds": seconds,
             "speed": e.speed,
             "batches": float(e.batches),
             "batch_rows": float(e.rows),
@@ -79,21 +83,22 @@ class Local:
         }
 
     def admits(self, size: int) -> float | None:
-        if len(self.tickets) >= self.most:
-            return max(1.0, self._wait_for(1))
-        if self.wait is None or not self.tickets:
-            return None
-        seconds = self._wait_for(max(1, size // LETTERS_A_TOKEN))
-        return seconds if seconds > self.wait else None
+        with self.lock:
+            return self._refuse_for(size // LETTERS_A_TOKEN)
 
     def close(self) -> None:
         """Ends when what was accepted is answered."""
         self.threads.shutdown(wait=True)
         self.engine.stop()
 
-    def _wait_for(self, size: int) -> float:
-        with self.lock:
-            return self.engine.wait_for(size, self.tickets.values())
+    def _refuse_for(self, tokens: int) -> float | None:
+        """Seconds after which to ask again; None: it may come in. One that finds nobody else always may."""
+        if len(self.tickets) >= self.most:
+            return max(1.0, self.engine.wait_for(1, self.tickets.values()))
+        if self.wait is None or not self.tickets:
+            return None
+        seconds = self.engine.wait_for(max(1, tokens), self.tickets.values())
+        return seconds if seconds > self.wait else None
 
     def _leave(self, ticket: Ticket) -> None:
         with self.lock:
