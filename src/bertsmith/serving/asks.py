@@ -79,7 +79,7 @@ class Backend(Protocol):
         ...
 
     def load(self) -> dict[str, float]:
-        """How busy it is: `waiting` requests, `tokens` that wait, `seconds` until a short request would be done."""
+        """How busy it is: `waiting` requests, `tokens` that wait, `seconds` that a short request would wait."""
         ...
 
     def admits(self, size: int) -> float | None:

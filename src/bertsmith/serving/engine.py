@@ -107,10 +107,8 @@ class Engine:
         return [call.scores[place] for place in range(len(rows))]
 
     def wait_for(self, size: int, tickets: Iterable[Ticket]) -> float:
-        """About how many seconds until a request of so many tokens is done, behind these others."""
-        if not self.speed:
-            return 0.0
-        return (self.reading + count_ahead(tickets, size)) / (self.speed * len(self.threads)) + size / self.speed
+        """About how many seconds a request of so many tokens gives to these others until it is done."""
+        return (self.reading + count_ahead(tickets, size)) / (self.speed * len(self.threads)) if self.speed else 0.0
 
     def is_alive(self) -> bool:
         return all(thread.is_alive() for thread in self.threads)
