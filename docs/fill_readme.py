@@ -18,6 +18,7 @@ from bertsmith.cli.app import app
 
 sys.path.insert(0, str(Path(__file__).parent))  # where this is run as a file by another program
 from pretraining_tables import PRETRAINING
+from serving_tables import SERVING
 from tables import ROOT, heading, read_results, table
 
 README = ROOT / "README.md"
@@ -193,6 +194,7 @@ def search() -> str:
 TABLES = {
     "glue": glue,
     **PRETRAINING,
+    **SERVING,
     "adapters": adapters,
     "features": features,
     "several": several,
