@@ -10,9 +10,11 @@ import pytest
 from serving.asking import EVERY_JOB, ask_library, same
 
 import bertsmith
+from bertsmith.serving import engine as engines
 from bertsmith.serving.asks import Ask, Refusal
 from bertsmith.serving.local import Local
 from bertsmith.serving.passes import Together
+from bertsmith.serving.queue import Ticket
 from bertsmith.serving.residents import Residents, name_models
 
 PATIENCE = 60.0
@@ -130,6 +132,40 @@ def test_too_late_is_said(backend, monkeypatch):
     assert found.kind == "timeout"
     gate.open.set()
     assert asyncio.run(backend.ask(Ask("embed", {"texts": "the film"}, "bare"))).vectors
+
+
+def test_what_is_too_late_is_not_read(backend, monkeypatch):
+    gate = Gate(backend, monkeypatch)
+
+    async def both():
+        first = asyncio.create_task(backend.ask(Ask("embed", {"texts": "the film"}, "bare")))
+        await asyncio.to_thread(gate.inside.wait, PATIENCE)
+        rest = [asyncio.create_task(backend.ask(Ask("embed", {"texts": "a"}, "bare"))) for _ in backend.engine.threads]
+        await asyncio.to_thread(until, lambda: len(backend.tickets) == len(rest) + 1)
+        with pytest.raises(Refusal) as caught:
+            await backend.ask(Ask("embed", {"texts": ["very " * 60] * 9}, "bare", timeout=0.2))
+        gate.open.set()
+        await asyncio.gather(first, *rest)
+        return caught.value
+
+    assert asyncio.run(both()).kind == "timeout"
+    until(lambda: not backend.tickets)
+    assert max(gate.read) < 9  # those of the one who gave up are longer
+
+
+def test_cancelled_before_it_waits(backend):
+    """A request that is given up while its text is cut into pieces does not wait for its scores."""
+    ticket = Ticket()
+    ticket.gone.set()
+    with pytest.raises(Refusal, match="gone"):
+        ticket.check()
+    ticket.check = lambda: None  # it is cancelled just behind the check
+    engines.here.ticket = ticket
+    try:
+        with pytest.raises(Refusal, match="gone"):
+            backend.residents.models["bare"].embed("the film")
+    finally:
+        engines.here.ticket = None
 
 
 def test_too_many_are_sent_away(models, monkeypatch):

@@ -22,7 +22,7 @@ from bertsmith.errors import BertsmithError
 from bertsmith.model import Model
 from bertsmith.serving.asks import Refusal
 from bertsmith.serving.passes import Together, Wanted, find_encoder
-from bertsmith.serving.queue import FairQueue, Piece, Ticket, count_ahead, late
+from bertsmith.serving.queue import FairQueue, Piece, Ticket, count_ahead, gone, late
 from bertsmith.tasks.predicting import Predictor
 from bertsmith.tasks.task import Row, Task
 
@@ -96,12 +96,13 @@ class Engine:
                 wanted = Wanted(row, task, predictor.network)
                 self.queue.push(key, predictor.budget, Piece(ticket, wanted.size, Work(wanted, call, place)))
             self.changed.notify()
-        call.done.wait(None if ticket.deadline is None else max(0.0, ticket.deadline - time.monotonic()))
+        if not ticket.gone.is_set():  # one that was cancelled before the call stood in its list wakes nobody
+            call.done.wait(None if ticket.deadline is None else max(0.0, ticket.deadline - time.monotonic()))
         ticket.calls.remove(call)
         if not call.is_over:
-            ticket.check()
-            ticket.cancel()
-            raise late()
+            refusal = gone() if ticket.gone.is_set() else late()
+            ticket.cancel()  # the queue forgets the rest
+            raise refusal
         if call.error is not None:
             raise call.error
         return [call.scores[place] for place in range(len(rows))]

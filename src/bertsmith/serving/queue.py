@@ -39,9 +39,13 @@ class Ticket:
     def check(self) -> None:
         """Stops the request's thread where its work has become useless."""
         if self.gone.is_set():
-            raise Refusal("unavailable", "the client has gone.")
+            raise gone()
         if self.deadline is not None and time.monotonic() >= self.deadline:
             raise late()
+
+
+def gone() -> Refusal:
+    return Refusal("unavailable", "the client has gone.")
 
 
 def late() -> Refusal:
