@@ -9,7 +9,7 @@ layers of 512 (of which ALBERT shares one; gated ones have an inner width of 1,3
 as BERT's), 65,536 tokens a step in rows of 128, no dropout, warm-up over 5 %; `bert` learns at 5e-4, as its 1e-4 is for
 a million steps, `modernbert` falls over 20 % in place of 3 %, and `distilbert` asks for masked words as a teacher comes
 later. Then one shape, BERT's, and one change at a time against `masked`; `bert` is that with next sentences. Last a
-small student, alone and taught by the best of BERT's shape.
+small student, alone and taught by the best of all of them.
 
 `masked at 15 %` is measured the same for all: pieces, held-out rows of 128, the same masks; what a run measures by its
 own questions stands beside it. The mask head of ELECTRA is its generator's: masked words and BLiMP are that one's.
@@ -59,7 +59,7 @@ ROWS = {
     "student": Row("student", f"{BERT} --asks masked", "STUDENT"),
     "student-taught": Row("student", f"{BERT} --asks distilled", "STUDENT", is_taught=True),
 }
-TEACHERS = ("bert", "masked", "masked+order", "static", "whole-words")
+TEACHERS = tuple(name for name, row in ROWS.items() if row.group != "student" and name != "electra")
 
 
 def spell(name: str, options: argparse.Namespace, teacher: str = "BEST") -> list[str]:
@@ -77,7 +77,7 @@ def student_shape(options: argparse.Namespace) -> str:
 
 
 def choose_teacher(figures: Figures, options: argparse.Namespace) -> str:
-    """The row of BERT's shape with the best masked words whose folder is still there."""
+    """The row with the best masked words whose folder is still there; ELECTRA's own network fills no masks."""
     known = {name: figures.rows[name]["masked"]["accuracy"] for name in TEACHERS
              if "masked" in figures.rows.get(name, {}) and (options.keep / name / "config.json").exists()}  # fmt: skip
     if not known:

@@ -258,13 +258,15 @@ def main() -> None:
     own_shape = "128x1024" if is_real else "16x4"
     turns = [(name, shape) for shape in shapes.split(",") for name in options.contestants if name not in OWN]
     rows: list[dict[str, Any]] = []
+    all_of_them = options.contestants == [*CONTESTANTS, *OWN]
+    chosen = "" if all_of_them else f" --contestants {','.join(options.contestants)}"
     for contestant, shape in [*turns, *((name, own_shape) for name in options.contestants if name in OWN)]:
         rows.append(run(options, contestant, shape))
         print(json.dumps(rows[-1]), flush=True)
         if options.out:  # what is done stays done if the time runs out
             about = {"about": f"{torch.cuda.get_device_name() if is_real else 'CPU'}, torch {torch.__version__}",
                      "date": str(date.today()), "commit": options.commit or find_commit(),
-                     "command": f"python benchmarks/pretraining.py --device {options.device}"}  # fmt: skip
+                     "command": f"python benchmarks/pretraining.py --device {options.device}{chosen}"}  # fmt: skip
             options.out.write_text(json.dumps({**about, "rows": rows}, indent=1) + "\n", encoding="utf-8")
     sys.exit(any("error" in row for row in rows))
 

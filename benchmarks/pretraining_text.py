@@ -7,8 +7,9 @@ Exact BERT-base with the corpus's vocabulary, dropout 0, fused AdamW, clipping, 
 each contestant. Ours is `bertsmith.pretrain` itself: documents packed without padding and without attending across.
 Peers are `transformers`' BertForMaskedLM under torch.compile, in autocast and with bf16 weights. `lines`: a line a row,
 cut at the longest, each batch padded to its longest row (to a multiple of 64, so that there are few shapes), compiled
-for each shape or (`lines-dynamic`) once for all; a line is a document, or with --lines sentences a sentence. `grouped`:
-documents behind each other with their special tokens, cut into full rows. Their masks are made on the device and their
+for each shape or (`lines-dynamic`) once for all; a line is one of a text file (--lines FILE, as the text was before it
+became a corpus: what `run_mlm.py --line_by_line` reads), a document or a sentence. `grouped`: documents behind each
+other with their special tokens, cut into full rows. Their masks are made on the device and their
 rows before the clock starts. Counted are tokens that are neither special nor padding, the same way for all.
 """
 
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ from pretrained import Figures, make_parser
 import bertsmith
 from bertsmith.data.rows_plan import open_passes
 from bertsmith.data.shards import Corpus
+from bertsmith.text.loading import load_tokenizer
 from bertsmith.training.loop import Speed, Watcher
 from bertsmith.training.recipes import find_recipe
 
@@ -39,6 +42,7 @@ BASE = {"width": 768, "depth": 12, "heads": 12, "inner": 3072}
 TINY = {"width": 64, "depth": 2, "heads": 2, "inner": 128}
 ROUND = 64
 NONE = -100
+KINDS = ("documents", "sentences")  # of lines that the corpus knows the bounds of
 Array = np.ndarray[Any, Any]
 
 
@@ -87,13 +91,10 @@ def run_ours(options: argparse.Namespace) -> dict[str, Any]:
 def cut_rows(corpus: Corpus, options: argparse.Namespace) -> Iterator[Array]:
     """The rows of a peer, in an order of their own: lines, or full rows of everything."""
     cls, sep = corpus.specials["cls"], corpus.specials["sep"]
-    bounds = corpus.sentences if options.lines == "sentences" else corpus.documents
-    order = np.random.default_rng(1).permutation(len(bounds) - 1)
     if options.contestant.startswith("lines"):
-        for number in order:
-            text = corpus.tokens[int(bounds[number]) : int(bounds[number + 1])][: options.length - 2]
+        for text in read_lines(corpus, options):
             if len(text):
-                yield np.concatenate([[cls], text, [sep]]).astype(np.int64)
+                yield np.concatenate([[cls], text[: options.length - 2], [sep]]).astype(np.int64)
         return
     rest = np.empty(0, np.int64)
     for number in np.random.default_rng(1).permutation(len(corpus)):
@@ -103,15 +104,32 @@ def cut_rows(corpus: Corpus, options: argparse.Namespace) -> Iterator[Array]:
         rest = rest[whole * options.length :]
 
 
+def read_lines(corpus: Corpus, options: argparse.Namespace) -> Iterator[Array]:
+    if options.lines in KINDS:
+        bounds = corpus.sentences if options.lines == "sentences" else corpus.documents
+        for number in np.random.default_rng(1).permutation(len(bounds) - 1):
+            yield corpus.tokens[int(bounds[number]) : int(bounds[number + 1])]
+        return
+    tokenizer = load_tokenizer(options.corpus / "tokenizer")
+    lines = [line for line in Path(options.lines).read_text(encoding="utf-8").splitlines() if line.strip()]
+    np.random.default_rng(1).shuffle(lines)
+    for start in range(0, len(lines), 1000):
+        for encoding in tokenizer.encode_many(lines[start : start + 1000]):
+            yield np.asarray(encoding.ids[1:-1])
+
+
 def make_batches(corpus: Corpus, options: argparse.Namespace) -> list[Array]:
     """Each padded to its longest row; as many rows in all of them as make the tokens of a step on the average."""
-    source, pad = cut_rows(corpus, options), corpus.specials["pad"]
+    source: Iterator[Array] = cut_rows(corpus, options)
+    pad = corpus.specials["pad"]
     some = [row for row, _ in zip(source, range(2000), strict=False)]
-    rows = max(1, round(options.tokens / np.mean([len(row) for row in some])))
-    left = iter(some)
+    # Twice the places at most: with short lines and one long one the rest is padding, and memory has an end.
+    rows = min(options.tokens / np.mean([len(row) for row in some]), 2 * options.tokens / options.length)
+    rows = max(1, round(rows))
+    source = chain(some, source)
     batches = []
     for _ in range(options.warm + options.steps):
-        mine = [row for _, row in zip(range(rows), chain(left, source), strict=False)]
+        mine = [row for _, row in zip(range(rows), source, strict=False)]
         if len(mine) < rows:
             raise RuntimeError("the corpus is too small for so many steps")
         longest = max(map(len, mine))
@@ -120,11 +138,6 @@ def make_batches(corpus: Corpus, options: argparse.Namespace) -> list[Array]:
             room[place, : len(row)] = row
         batches.append(room)
     return batches
-
-
-def chain(*sources: Iterator[Array]) -> Iterator[Array]:
-    for source in sources:
-        yield from source
 
 
 def make_peer(options: argparse.Namespace, corpus: Corpus) -> Callable[[torch.Tensor], None]:
@@ -195,11 +208,18 @@ def run_peer(options: argparse.Namespace) -> dict[str, Any]:
 def tell(options: argparse.Namespace, seconds: float, first: float, real: int, slots: int, rows: int) -> dict[str, Any]:
     memory = torch.cuda.max_memory_allocated() / 2**20 if options.device == "cuda" else 0
     return {
-        "contestant": options.contestant, "length": options.length, "lines": options.lines, "rows": rows,
+        "contestant": options.contestant, "length": options.length, "lines": name_lines(options), "rows": rows,
         "tokens_per_second": round(real / seconds), "slots_per_second": round(slots / seconds),
         "real_share": round(real / slots, 4), "tokens_a_row": round(real / rows, 1),
         "tokens_a_step": round(real / options.steps), "first_step_s": round(first, 1), "memory_mib": round(memory),
     }  # fmt: skip
+
+
+def name_lines(options: argparse.Namespace) -> str:
+    """What a row is of; only for those who read lines."""
+    if not options.contestant.startswith("lines"):
+        return ""
+    return options.lines if options.lines in KINDS else "lines"
 
 
 def measure(contestant: str, length: int, options: argparse.Namespace) -> dict[str, Any]:
@@ -216,23 +236,24 @@ def measure(contestant: str, length: int, options: argparse.Namespace) -> dict[s
 
 def compare(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """At each length, ours against the faster form of each peer."""
+    best: dict[tuple[int, str, str], dict[str, Any]] = {}
+    for row in rows:
+        if "tokens_per_second" in row:
+            kind = row["contestant"].split("-")[0]
+            key = (row["length"], kind, row["lines"] if kind == "lines" else "")
+            best[key] = max(best.get(key, row), row, key=lambda one: one["tokens_per_second"])
     found = []
-    good = [row for row in rows if "tokens_per_second" in row]
-    for length in sorted({row["length"] for row in good}):
-        best = {kind: max((row for row in good if row["length"] == length and row["contestant"].startswith(kind)),
-                          key=lambda row: row["tokens_per_second"], default=None)
-                for kind in ("ours", "lines", "grouped")}  # fmt: skip
-        for kind, row in best.items():
-            if row is not None:
-                ours = best["ours"]["tokens_per_second"] / row["tokens_per_second"] if best["ours"] else None
-                found.append({**row, "kind": kind, "times": None if ours is None else round(ours, 3)})
+    for (length, kind, _), row in sorted(best.items(), key=lambda one: (one[0][0], -one[1]["tokens_per_second"])):
+        ours = best.get((length, "ours", ""))
+        times = round(ours["tokens_per_second"] / row["tokens_per_second"], 3) if ours else None
+        found.append({**row, "kind": kind, "times": times})
     return found
 
 
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--lengths", type=lambda text: [int(part) for part in text.split(",")], help="of rows: 128,512")
-    parser.add_argument("--lines", default="documents", choices=("documents", "sentences"), help="what a line is")
+    parser.add_argument("--lines", default="documents", metavar="FILE|documents|sentences", help="what a line is")
     parser.add_argument("--tokens", type=int, default=0, help="in a step: 65,536")
     parser.add_argument("--steps", type=int, default=0, help="that are timed; else 30 on CUDA")
     parser.add_argument("--warm", type=int, default=0)
@@ -253,8 +274,8 @@ def main() -> None:
     for length in lengths:
         for each in CONTESTANTS:
             if not options.only or each in options.only:
-                lines = "" if options.lines == "documents" or each == "ours" else f" {options.lines}"
-                figures.make(f"{each} {length}{lines}", lambda: measure(each, length, options))  # noqa: B023
+                options.contestant = each
+                figures.make(f"{each} {length} {name_lines(options)}".strip(), lambda: measure(each, length, options))  # noqa: B023
                 figures.facts["table"] = compare(list(figures.rows.values()))
                 figures.write()
     sys.exit(figures.status())

@@ -75,10 +75,15 @@ def pretraining_text() -> str:
 
 
 def pretraining_speed() -> str:
-    """At equal work beside the faster form of the peer; below it our own shapes, which have none."""
-    parts = []
-    for found in read_results("pretraining-speed*.json"):
-        fine = [row for row in found["rows"] if "error" not in row]
+    """At equal work beside the faster form of the peer; below it our own shapes, which have none.
+
+    What was measured again has a file of its own, which comes later and counts.
+    """
+    parts: list[str] = []
+    known: set[tuple[str, int]] = set()
+    for found in sorted(read_results("pretraining-speed*.json"), key=lambda one: len(one["rows"])):
+        fine = [row for row in found["rows"] if "error" not in row and (row["contestant"], row["length"]) not in known]
+        known |= {(row["contestant"], row["length"]) for row in fine}
         peers: dict[int, int] = {}
         for row in fine:
             if row["contestant"].startswith("peer"):
@@ -92,7 +97,7 @@ def pretraining_speed() -> str:
                 f"{percent(row['mfu'])} %", f"{row['first_step_s']:.0f} s", f"{row['memory_mib']:,} MiB",
             ])  # fmt: skip
         head = ["", "length × rows", "tokens/s", "ours / the faster peer", "MFU", "first step", "peak memory"]
-        parts.append(f"{heading(found)}\n\n{table(head, rows)}")
+        parts.insert(0, f"{heading(found)}\n\n{table(head, rows)}")
     return "\n\n".join(parts)
 
 
