@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from browser import browser, open_page, pytest_terminal_summary  # noqa: F401  # fixtures, and what the end of a run says
 from hypothesis import HealthCheck, settings
 
 # Before torch, tokenizers or the hub's client is imported: each reads these once.

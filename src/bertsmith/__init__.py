@@ -12,6 +12,7 @@ Names are imported when first used, so that `import bertsmith` and `bertsmith --
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bertsmith import inspect
     from bertsmith.benchmarking import benchmark
     from bertsmith.bulk import predict_file
     from bertsmith.checking import check
@@ -34,8 +35,8 @@ __version__ = "0.1.0"
 __all__ = [
     "BertsmithError", "Model", "benchmark", "build_corpus", "check", "corpus_info", "evaluate",
     "evaluate_blimp", "evaluate_masked", "evaluate_perplexity", "extend_tokenizer", "finetune",
-    "finetune_together", "index", "load", "models_table", "predict_file", "pretrain", "pseudo_likelihood", "sweep",
-    "train_tokenizer",
+    "finetune_together", "index", "inspect", "load", "models_table", "predict_file", "pretrain", "pseudo_likelihood",
+    "sweep", "train_tokenizer",
 ]  # fmt: skip
 
 _HOMES = {
@@ -64,10 +65,12 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'bertsmith' has no attribute {name!r}")
     from importlib import import_module
 
+    if name == "inspect":  # a module, whose functions are imported when first used
+        return import_module("bertsmith.inspect")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bertsmith' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
 
 

@@ -58,12 +58,12 @@ def evaluate(
     choices, _, columns = sort_choices(settings)
     refuse_training(settings)
     if predictions is not None:
-        return _score_predictions(predictions, _open(data, format), columns, choices)
+        return _score_predictions(predictions, open_table(data, format), columns, choices)
     models = [load(m, device=device, dtype=dtype, threads=threads, batch_tokens=batch_tokens, download=download)
               for m in ([model] if compare is None else [model, compare])]  # fmt: skip
     models[0] = models[0] if use is None else models[0].use(use)
-    kind = find_task(task or _find_kind(models[0]))
-    table = _open(data, format)
+    kind = find_task(task or find_kind(models[0]))
+    table = open_table(data, format)
     found = [_score(each, kind, table, columns, choices) for each in models]
     report = _report(found[0], kind.name, table)
     if compare is not None:
@@ -71,7 +71,8 @@ def evaluate(
     return report
 
 
-def _find_kind(model: Model) -> str:
+def find_kind(model: Model) -> str:
+    """The task that a model was fine-tuned for."""
     if model.adapters and not list_heads(model):
         names = ", ".join(model.adapters)
         raise BertsmithError(f"{model.folder} has the adapters {names}; say which one is meant (use).")
@@ -97,7 +98,7 @@ def _find_kind(model: Model) -> str:
     return heads[0]
 
 
-def _open(data: Any, format: str | None) -> Table:
+def open_table(data: Any, format: str | None) -> Table:
     """The table to score; a folder has one under the usual names of dev."""
     if holds_splits(data):
         data = require_split(data, "dev")
@@ -119,6 +120,14 @@ def _read(
 def _score(
     model: Model, kind: type[TrainedTask[Any, Any]], table: Table, columns: dict[str, str], choices: TaskChoices
 ) -> Scored:
+    home, task, examples = prepare(model, kind, table, columns, choices)
+    return score_examples(home.predictor, task, examples, None)
+
+
+def prepare(
+    model: Model, kind: type[TrainedTask[Any, Any]], table: Table, columns: dict[str, str], choices: TaskChoices
+) -> tuple[Model, TrainedTask[Any, Any], Sequence[Any]]:
+    """The model or adapter that is scored, the task as it learnt it, and the examples of the table."""
     if kind.head is not None:
         model = model.need(kind.head, f"be scored for {kind.name}", kind.name)
     settings = model.task_settings(kind)
@@ -133,7 +142,7 @@ def _score(
         choices = TaskChoices(**{**chosen, "several": settings["several"]})
     examples = _read(kind, table, columns, choices)
     task = kind(model.tokenizer, model.limit, choices.truncate or settings["truncate"], settings)
-    return score_examples(model.predictor, task, examples, None)
+    return model, task, examples
 
 
 def _report(scored: Scored, task: str, table: Table) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from bertsmith.cli.finetune import finetune
 from bertsmith.cli.flags import PanelCommand
 from bertsmith.cli.follows import follows
 from bertsmith.cli.info import info
+from bertsmith.cli.inspect import inspect
 from bertsmith.cli.models import models
 from bertsmith.cli.options import spread
 from bertsmith.cli.pretrain import pretrain
@@ -77,3 +78,4 @@ for verb in VERBS:
     app.command(cls=PanelCommand)(spread(verb))
 app.add_typer(corpus)
 app.add_typer(tokenizer)
+app.add_typer(inspect)

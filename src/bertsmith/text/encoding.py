@@ -66,6 +66,10 @@ class Encoding:
     def __repr__(self) -> str:
         return f"Encoding({len(self)} ids: {' '.join(self.pieces[:12])}{' …' if len(self) > 12 else ''})"
 
+    def keep(self, kept: Sequence[Ranges]) -> "Encoding":
+        """Another row of the same texts: `kept[s]` are the ranges of text s's pieces that stay."""
+        return Encoding(self._texts, self._sources, self._slots, kept, self._spell)
+
     @cached_property
     def pieces(self) -> list[str]:
         """The vocabulary's spelling of each id; the engine's own would be the text's for what is unknown."""
