@@ -46,6 +46,13 @@ def test_each_layer_below_the_head_learns_slower(start):
     assert seen == set(names.values())
 
 
+@pytest.mark.parametrize(("given", "groups"), [({}, 2), ({"layer_decay": 0.9}, 8), ({"unfreeze": 1.0}, 8)])
+def test_layers_have_groups_of_their_own_only_where_they_differ(start, given, groups):
+    """Head, two layers and the embedding: what decays and what does not."""
+    _, fitted = start
+    assert len(parameter_groups(fitted.network, Training(**given))) == groups
+
+
 def test_a_shared_block_is_one_layer():
     assert [layer_of(name, 1) for name in ("heads.classify.out.bias", "blocks.0.feed.up.bias", "embed.norm.bias")] == [
         0, 1, 2,

@@ -24,14 +24,18 @@ def layer_of(name: str, depth: int) -> int:
 
 
 def parameter_groups(network: Network, settings: Training) -> list[dict[str, Any]]:
-    """Biases and norms never decay (BERT's own list); `share` of the rate falls from layer to layer."""
+    """Biases and norms never decay (BERT's own list); `share` of the rate falls from layer to layer.
+
+    Layers have groups of their own only where they differ: the host pays for each group in each step.
+    """
     groups: dict[tuple[int, bool, float], list[nn.Parameter]] = {}
     depth = len(network.blocks)
+    differ = settings.layer_decay != 1.0 or settings.unfreeze > 0
     for name, parameter in network.named_parameters():
         if not parameter.requires_grad:  # of a frozen encoder
             continue
         decays = parameter.ndim > 1
-        layer = layer_of(name, depth)
+        layer = layer_of(name, depth) if differ else 0
         groups.setdefault((layer, decays, own_share(name, settings)), []).append(parameter)
     return [
         {
