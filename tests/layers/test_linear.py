@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from bertsmith.layers import linear
 from bertsmith.layers.activation import ACTIVATIONS
 from bertsmith.layers.linear import Linear, can_pack
 
@@ -36,3 +37,22 @@ def test_packed_gives_the_same(activation, rows, bias):
     layer.pack()
     assert torch.allclose(layer(x, activation=activation), expected, atol=1e-4, rtol=1e-5)
     assert torch.allclose(layer(x, add=torch.ones(rows, 80)), added, atol=1e-4, rtol=1e-5)
+
+
+def test_kernels_are_made_for_few_numbers_of_rows(monkeypatch):
+    """oneDNN keeps one for each number that it meets; a head meets as many as there are rows in a batch."""
+    layer, met = make(48, 80), set()
+    layer.pack()
+    product, product_and_add = linear._products()
+
+    def note(x, *rest):
+        met.add(len(x))
+        return product(x, *rest)
+
+    monkeypatch.setattr(linear, "_products", lambda: (note, product_and_add))
+    x = torch.randn(256, 48)
+    whole = layer(x, activation="tanh")
+    for rows in range(1, 257):
+        found = layer(x[:rows], activation="tanh")
+        assert found.shape == (rows, 80) and torch.allclose(found, whole[:rows], atol=1e-5)
+    assert len(met) == 8 + 12

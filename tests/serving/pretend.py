@@ -10,8 +10,9 @@ from contextlib import contextmanager
 import numpy as np
 
 from bertsmith.serving.asks import Ask, Card, Refusal, Reply
+from bertsmith.serving.fields import take_fields
 from bertsmith.serving.http.app import create_app
-from bertsmith.serving.jobs import JOBS, find_job, take_fields
+from bertsmith.serving.jobs import JOBS, find_job
 from bertsmith.serving.processes.httpserver import HttpServer
 from bertsmith.serving.settings import Settings
 
@@ -67,6 +68,8 @@ class Pretend:
             return Reply(CARD.id, [], single, [np.full(shape, 0.5, "float32") for _ in range(count)], **costs)
         answers = [{**ANSWER, "index": index} for index in range(max(1, others))]
         result = {"tokenize": PIECES, "decode": "a"}.get(job.name, {"answers": answers, "truncated": 2})
+        if job.looks:
+            result = {"kind": job.name, "title": "a", "data": {}}
         return Reply(CARD.id, [result] * count, single, **costs)
 
     def cards(self):
@@ -84,11 +87,11 @@ class Pretend:
 
 
 @contextmanager
-def listening(backend, **settings):
-    """A real server in a thread: its port."""
+def listening(backend, at=0, **settings):
+    """A real server in a thread: its port, which is a free one unless it is given."""
     settings = Settings(**settings)
     server = HttpServer(create_app(backend, settings), settings, lambda: None)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.1", at)) as listener:
         thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
         thread.start()
         try:

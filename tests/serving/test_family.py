@@ -6,11 +6,13 @@ import socket
 import sys
 
 import pytest
+from serving.pretend import Pretend
 
 from bertsmith.errors import BertsmithError
-from bertsmith.serving.processes import family, supervisor
+from bertsmith.serving.processes import family, listening, pulse, supervisor
 from bertsmith.serving.processes.family import Child, Keeper
 from bertsmith.serving.processes.plan import Plan
+from bertsmith.serving.processes.sockets import listen_here
 from bertsmith.serving.settings import Settings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="file descriptors are not inherited there")
@@ -64,6 +66,41 @@ def test_one_that_began_once_is_replaced_until_there_is_no_point(tmp_path):
     with pytest.raises(BertsmithError, match="ended with status 4 before it could begin"):
         keeper.run()
     assert keeper.started == 3 + family.TRIES  # one that begins makes up for those that did not
+
+
+def test_one_that_hangs_is_ended_and_replaced(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(family, "PATIENCE", 0.02)
+    monkeypatch.setattr(pulse, "TICK", 0.005)
+    hanging = READY + "import time; time.sleep(1000)"
+    keeper = Scripted(tmp_path, hanging, hanging, "raise SystemExit(4)")
+    keeper.child.path = str(tmp_path / "models.sock")
+    keeper.child.socket.close()
+    keeper.child.socket = listen_here(keeper.child.path)  # whoever connects waits in line for one who never comes
+    with pytest.raises(BertsmithError, match="ended with status 4"):
+        keeper.run()
+    assert keeper.started == 2 + family.TRIES
+    said = [record.getMessage() for record in caplog.records]
+    assert said.count("HTTP process 1 did not answer for 0.02 seconds and was ended; another takes its place.") == 2
+
+
+def test_one_that_says_it_is_ready_is_not_taken_to_hang(tmp_path, monkeypatch):
+    """Until it says no longer that it is."""
+    monkeypatch.setattr(pulse, "TICK", 0.005)
+    monkeypatch.setattr(listening, "PULSE", 0.001)
+    backend = Pretend()
+
+    async def check():
+        with listen_here(str(tmp_path / "models.sock")) as bound:
+            listener = listening.Listener(backend)
+            await listener.open(bound)
+            watching = asyncio.create_task(pulse.until_silent(str(tmp_path / "models.sock"), 0.5))
+            done, _ = await asyncio.wait([watching], timeout=1.5)  # three times its patience
+            assert not done
+            backend.ready = False
+            await asyncio.wait_for(watching, 60)
+            await listener.close()
+
+    asyncio.run(check())
 
 
 def test_one_that_is_told_to_stop_is_not_replaced(tmp_path):

@@ -126,6 +126,22 @@ def test_a_short_request_overtakes_a_long_one(backend, monkeypatch):
     assert done == ["first", "short", "long"]
 
 
+def test_a_batch_that_does_not_end_is_noticed(backend, monkeypatch):
+    gate = Gate(backend, monkeypatch)
+
+    async def ask():
+        first = asyncio.create_task(backend.ask(Ask("embed", {"texts": "a film"}, "bare")))
+        await asyncio.to_thread(gate.inside.wait, PATIENCE)
+        assert backend.is_ready()
+        monkeypatch.setattr(engines, "STUCK", 0.0)
+        assert not backend.is_ready()
+        gate.open.set()
+        await first
+
+    asyncio.run(ask())
+    until(backend.is_ready)
+
+
 def test_too_late_is_said(backend, monkeypatch):
     gate = Gate(backend, monkeypatch)
     found = refused(backend, "embed", {"texts": "the film"}, "bare", timeout=0.05)

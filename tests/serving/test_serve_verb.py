@@ -37,7 +37,7 @@ def test_the_defaults_are_those_of_the_settings(run):
     from bertsmith.serving.processes.plan import Plan
     from bertsmith.serving.settings import Settings
 
-    assert run() == (Plan(), Settings())
+    assert run() == (Plan(), Settings(hosts=("localhost", "127.0.0.1", "::1")))
 
 
 def test_every_flag_arrives(run, tmp_path):
@@ -48,7 +48,7 @@ def test_every_flag_arrives(run, tmp_path):
         *("--threads", "2", "--batch-tokens", "99", "--queue", "7", "--max-wait", "0.5", "--max-inputs", "5"),
         *("--max-body", "0.5", "--timeout", "3", "--drain", "4", "--api-key", "k", "--cors", "https://a.example"),
         *("--truncate", "tail", "--log-texts", "--index", "texts", "--api-keys-file", str(tmp_path / "keys")),
-        "--download",
+        *("--download", "--no-page"),
     )
     assert plan.models == ("a=one", "two") and plan.adapters == ("x=there",) and plan.devices == ("cuda:0", "cuda:1")
     assert (plan.dtype, plan.threads, plan.batch_tokens, plan.download, plan.index) == (
@@ -57,6 +57,7 @@ def test_every_flag_arrives(run, tmp_path):
     assert (settings.requests, settings.wait, settings.inputs, settings.body_bytes) == (7, 0.5, 5, 2**19)
     assert (settings.timeout, settings.drain, settings.keys) == (3.0, 4.0, ("k", "from-a-file"))
     assert (settings.cors, settings.truncate, settings.log_texts) == (("https://a.example",), "tail", True)
+    assert settings.page is False
 
 
 def test_the_examples_of_the_help_are_commands(run):

@@ -8,7 +8,8 @@ import os
 from pathlib import Path
 
 import pytest
-from serving.soak import describe, drive, make, make_questions, serving
+from serving.soak import drive, make, make_questions, serving
+from serving.soak_report import describe
 
 SECONDS = float(os.environ.get("BERTSMITH_SOAK_SECONDS", "120"))
 USERS, PAUSE = 4, 0.1  # about 30 requests a second: room for the tests beside it

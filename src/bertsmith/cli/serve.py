@@ -85,17 +85,27 @@ def serve(
         list[str] | None,
         typer.Option(metavar="ORIGIN", help="Let pages of this origin ask; * is all. May be given several times."),
     ] = None,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Take requests that were sent to this name. On loopback those sent to localhost or its addresses are "
+            "taken, and no others; elsewhere all are, unless this is given. May be given several times.",
+        ),
+    ] = None,
     truncate: Annotated[
         Policy | None, typer.Option(help="What to do with long inputs where a request does not say it.")
     ] = None,
     log_texts: Annotated[bool, typer.Option("--log-texts", help="Write what is asked into the log, too.")] = False,
+    no_page: Annotated[bool, typer.Option("--no-page", help="Show browsers no page to play with at /.")] = False,
     as_json: Json = False,
 ) -> None:
     """Serve models over HTTP, to the clients that people already have.
 
     It speaks as OpenAI (/v1/embeddings), text-embeddings-inference, the inference API of Hugging Face and Cohere
-    (/v1/rerank) do; http://127.0.0.1:8000/docs shows all of it. SIGTERM or Ctrl-C ends it when what it accepted is
-    answered; a second one ends it at once.
+    (/v1/rerank) do; http://127.0.0.1:8000/docs shows all of it. A browser that opens http://127.0.0.1:8000 gets a page
+    to play with every job and to look inside the models. SIGTERM or Ctrl-C ends it when what it accepted is answered;
+    a second one ends it at once.
 
     \b
     Examples:
@@ -105,6 +115,7 @@ def serve(
     check_installed()
     check_finite({"--max-wait": max_wait, "--max-body": max_body, "--timeout": timeout, "--drain": drain})
     as_json = wants_json(as_json)
+    from bertsmith.serving.http.hosts import list_hosts
     from bertsmith.serving.processes.plan import Plan
     from bertsmith.serving.settings import Settings
 
@@ -121,8 +132,10 @@ def serve(
         drain=drain,
         keys=gather_keys(api_key or (), api_keys_file),
         cors=tuple(cors or ()),
+        hosts=list_hosts(host, allowed_host or ()),
         truncate=truncate,
         log_texts=log_texts,
+        page=not no_page,
     )
     plan = Plan(
         models=tuple(model or ()),

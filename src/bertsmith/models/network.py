@@ -14,7 +14,7 @@ from bertsmith.layers.block import Block, norm
 from bertsmith.layers.config import Config, HeadShape
 from bertsmith.layers.embedding import Embedding
 from bertsmith.layers.heads import Head
-from bertsmith.layers.linear import Linear, can_pack
+from bertsmith.layers.linear import Linear, can_pack, round_rows
 from bertsmith.layers.mixing import FeatureShape, LayerMix
 from bertsmith.layers.position import Turns, turn_tables, turns
 
@@ -65,8 +65,8 @@ class Network(nn.Module):
         """The hidden states after the embedding and after each layer in turn, (tokens, width) each."""
         x = self.quick(Embedding.join)(self.embed, *self.embed.look_up(batch))
         tokens = len(x)
-        if self.packed:  # oneDNN keeps a kernel for each number of rows it meets: round it, or memory climbs for hours
-            x = F.pad(x, (0, 0, 0, -tokens % (8 if tokens <= 64 else 16)))
+        if self.packed:
+            x = F.pad(x, (0, 0, 0, round_rows(tokens) - tokens))
         near, far = self._turns(batch)
         for layer, block in enumerate(self.order):
             yield x[:tokens]

@@ -61,6 +61,7 @@ class Card:
     revision: str  # a checksum of the weights
     created: int  # seconds since 1970
     prompts: tuple[str, ...] = ()  # the names of what can be put in front of a text
+    mask: str = ""  # how a masked word is written, where the tokenizer has one
 
 
 class Backend(Protocol):

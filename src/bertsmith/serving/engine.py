@@ -9,6 +9,7 @@ cores: threads that share a product wait for the slowest of them, and where othe
 """
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Iterable, Sequence
@@ -30,6 +31,7 @@ log = logging.getLogger("bertsmith.serving")
 FORGET = 0.1  # how much of the measured speed a new batch replaces
 MOMENT = 0.07  # seconds that a batch may take
 LEAST = 64  # tokens in a batch, however slow the machine: with fewer it would mostly fetch weights
+STUCK = 300.0  # seconds after which a batch is not expected to end any more
 HANDS = 4  # threads that read batches on a CPU, at most; with more cores each has several
 here = threading.local()  # the ticket of the request that this thread answers
 
@@ -74,6 +76,7 @@ class Engine:
         self.reading = 0  # tokens in the batches that are being read
         self.batches = self.rows = self.tokens = 0
         self.stopping = False
+        self.begun: dict[str, float] = {}  # when each thread that is at work began its batch
         hands, cores = share_cores(device)
         self.threads = [
             threading.Thread(target=self._run, args=(cores,), name=f"engine-{number}", daemon=True)
@@ -112,7 +115,9 @@ class Engine:
         return (self.reading + count_ahead(tickets, size)) / (self.speed * len(self.threads)) if self.speed else 0.0
 
     def is_alive(self) -> bool:
-        return all(thread.is_alive() for thread in self.threads)
+        """Whether all threads are there, and none hangs in a batch."""
+        earliest = min(self.begun.copy().values(), default=math.inf)
+        return time.monotonic() - earliest < STUCK and all(thread.is_alive() for thread in self.threads)
 
     def stop(self) -> None:
         with self.changed:
@@ -125,10 +130,11 @@ class Engine:
         torch.set_num_threads(cores)
         together = Together(self.device)
         while (taken := self._next()) is not None:
-            begun = time.monotonic()
+            begun = self.begun[threading.current_thread().name] = time.monotonic()
             works: list[Work] = [piece.work for piece in taken]
             self._score(works, together)
             self._note(taken, begun, time.monotonic() - begun)
+            del self.begun[threading.current_thread().name]
             for call in {id(work.call): work.call for work in works}.values():
                 if call.is_over:
                     call.done.set()

@@ -14,7 +14,9 @@ from bertsmith.errors import BertsmithError
 from bertsmith.serving import engine as engines
 from bertsmith.serving.asks import Ask, Card, Refusal, Reply
 from bertsmith.serving.engine import Engine, put_on
-from bertsmith.serving.jobs import Job, find_job, take_fields
+from bertsmith.serving.fields import Job, take_fields
+from bertsmith.serving.jobs import find_job
+from bertsmith.serving.looking import Looker
 from bertsmith.serving.queue import Ticket
 from bertsmith.serving.residents import Residents
 
@@ -31,6 +33,7 @@ class Local:
         self.engine = Engine(residents.device)
         for model in residents.models.values():
             put_on(model, self.engine)
+        self.looker = Looker()
         self.threads = ThreadPoolExecutor(requests, thread_name_prefix="ask")
         self.tickets: dict[int, Ticket] = {}  # of the requests that are at work or wait
         self.lock = threading.Lock()
@@ -89,6 +92,7 @@ class Local:
     def close(self) -> None:
         """Ends when what was accepted is answered."""
         self.threads.shutdown(wait=True)
+        self.looker.stop()
         self.engine.stop()
 
     def _refuse_for(self, tokens: int) -> float | None:
@@ -108,6 +112,8 @@ class Local:
         engines.here.ticket = ticket
         try:
             ticket.check()
+            if job.looks:
+                return self.looker.look(name, self.residents.models[name], job, given, ticket)
             return self._ask_model(name, job, given)
         finally:
             engines.here.ticket = None

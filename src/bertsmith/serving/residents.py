@@ -12,6 +12,7 @@ from typing import Any
 
 from bertsmith.errors import BertsmithError
 from bertsmith.model import Model
+from bertsmith.resident import DEFAULTS
 from bertsmith.searching import Index
 from bertsmith.serving.asks import Card, Refusal
 
@@ -27,7 +28,8 @@ PIPELINES = {
     "fill": "fill-mask",
 }
 JOBS_OF = {"tag": ("tag",), "span": ("answer",), "choose": ("choose",), "mask": ("fill",), "follows": ("follows",)}
-ALWAYS = ("embed", "hidden", "similar", "tokenize", "decode")
+ALWAYS = ("embed", "hidden", "similar", "tokenize", "decode", "attention", "step", "senses")
+LENS, EXPLAINED = "mask", ("classify", "span", "tag", "mask", "choose", "follows")  # heads that can be looked through
 
 
 def name_models(given: Iterable[str]) -> dict[str, str]:
@@ -117,12 +119,16 @@ def make_card(name: str, model: Model, can_search: bool = False) -> Card:
         revision=digest(model.folder),
         created=int(model.folder.stat().st_mtime),
         prompts=tuple(model.sentence.prompts),
+        mask=model.tokenizer.mask_token or "",
     )
 
 
 def list_jobs(model: Model) -> list[str]:
     """What the heads of one model can be asked; a head of classes is for numbers or for ranking, too."""
-    jobs = [job for head in model.checkpoint.heads for job in JOBS_OF.get(head, ())]
+    heads = model.checkpoint.heads
+    jobs = [job for head in heads for job in JOBS_OF.get(head, ())]
+    jobs += ["follows"] * ("follows" in model.trained.get(DEFAULTS, {}))  # an adapter does it
+    jobs += ["lens"] * (LENS in heads) + ["attribution"] * any(head in heads for head in EXPLAINED)
     if "classify" not in model.checkpoint.heads:
         return jobs
     head: Any = model.checkpoint.network.heads["classify"]

@@ -15,7 +15,7 @@ class Settings:
     workers: int = 1  # processes that speak HTTP; with more than one the models live in a process of their own
     default: str | None = None  # the id of the model that answers where none is named
     requests: int = 512  # at work or waiting at one time; those beyond are answered 429
-    wait: float | None = None  # seconds: a request that would wait longer than this is answered 429
+    wait: float | None = None  # seconds: a request that would wait longer is answered 429; None: as the timeout
     inputs: int = 2048  # texts in a request
     body_bytes: int = 10 * 2**20
     timeout: float = 60.0  # seconds until a request that was not answered is given up (504)
@@ -23,9 +23,16 @@ class Settings:
     drain: float = 30.0  # seconds that accepted requests have to end when the server is told to stop
     keys: tuple[str, ...] = ()  # one of them must come as `Authorization: Bearer KEY`; none: everybody may ask
     cors: tuple[str, ...] = ()  # origins whose pages may ask; "*" is all
+    hosts: tuple[str, ...] = ()  # names in the header `Host` that mean this server; none: any
     truncate: str | None = None  # what is done with long inputs where a request says nothing; None: the job's own way
     log_texts: bool = False  # whether the log holds what was asked
     docs: bool = True  # whether /docs and /openapi.json are there
+    page: bool = True  # whether a browser that opens / gets a page to play with
+
+    @property
+    def longest_wait(self) -> float:
+        """Who would wait longer is told so at once: beyond the timeout there would be no answer anyway."""
+        return self.timeout if self.wait is None else self.wait
 
     def __post_init__(self) -> None:
         for name, least in LEAST.items():

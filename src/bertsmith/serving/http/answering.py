@@ -15,8 +15,9 @@ from fastapi.routing import APIRoute
 from starlette.responses import JSONResponse
 
 from bertsmith.serving.asks import Ask, Refusal, Reply
+from bertsmith.serving.fields import Job
 from bertsmith.serving.http.records import Record
-from bertsmith.serving.jobs import Job, find_job
+from bertsmith.serving.jobs import find_job
 from bertsmith.serving.settings import Settings
 
 NUMBERS = 65_536  # token ids in a list; more is no text that a model would read

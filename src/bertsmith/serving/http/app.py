@@ -17,10 +17,10 @@ from bertsmith.serving.http.complaints import Complaint, of_refusal, of_status, 
 from bertsmith.serving.http.directory import Directory
 from bertsmith.serving.http.door import Door
 from bertsmith.serving.http.metrics import make_metrics
-from bertsmith.serving.routes import docs, health, huggingface, jobs, openai, rerank, tei
+from bertsmith.serving.routes import docs, health, huggingface, jobs, openai, page, rerank, tei
 from bertsmith.serving.settings import Settings
 
-ROUTERS = [module.router for module in (openai, tei, rerank, huggingface, jobs, health, docs)]
+ROUTERS = [module.router for module in (openai, tei, rerank, huggingface, jobs, health, docs, page)]
 
 
 def create_app(backend: Backend, settings: Settings) -> FastAPI:

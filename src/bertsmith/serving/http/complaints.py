@@ -19,7 +19,7 @@ STYLES: tuple[Style, ...] = ("openai", "tei", "huggingface", "cohere", "bertsmit
 STATUS = {
     "input": 400, "job": 400, "model": 404, "overloaded": 429, "unavailable": 503, "timeout": 504, "internal": 500,
     "json": 400, "empty": 400, "key": 401, "route": 404, "method": 405, "slow": 408, "large": 413, "media": 415,
-    "gone": 499,
+    "host": 421, "gone": 499,
 }  # fmt: skip
 TEI_STATUS = {"input": 422, "job": 424}
 TEI_TYPES = {

@@ -16,6 +16,7 @@ from bertsmith.serving.http.answering import ClientGone
 from bertsmith.serving.http.bodies import JSON, Incoming, answer_then_drop, check_headers, replay
 from bertsmith.serving.http.complaints import Complaint, of_refusal, render
 from bertsmith.serving.http.directory import METHODS, UNKNOWN, Directory
+from bertsmith.serving.http.hosts import Hosts
 from bertsmith.serving.http.keys import Keys
 from bertsmith.serving.http.logs import tell_failure, tell_request
 from bertsmith.serving.http.records import Record
@@ -38,7 +39,7 @@ class Door:
         self.app, self.state = app, state
         self.directory: Directory = state.directory
         self.settings: Settings = state.settings
-        self.keys = Keys(self.settings.keys)
+        self.hosts, self.keys = Hosts(self.settings.hosts), Keys(self.settings.keys)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -106,6 +107,8 @@ class Door:
 
     def _check(self, scope: Scope, headers: dict[bytes, bytes], record: Record) -> Complaint | None:
         """What can be said before the body is read."""
+        if not self.hosts.know(headers.get(b"host", b"")):
+            return Complaint("host", "this server is not known by that name; start it with --allowed-host NAME.")
         if not self.keys.opens(scope["method"], scope["path"], headers.get(b"authorization", b"")):
             return Complaint("key", "this server wants a key; send it in the header Authorization: Bearer KEY.")
         if record.method in BODILESS:

@@ -7,8 +7,9 @@ import hashlib
 import hmac
 from collections.abc import Iterable
 
-# What a load balancer or a scraper asks for, and a page that holds nothing of this server's.
+# What a load balancer or a scraper asks for, and pages that hold nothing of this server's.
 OPEN = frozenset({"/health", "/healthz/live", "/healthz/ready", "/ping", "/metrics", "/docs"})
+PAGE = "/page/"
 
 
 class Keys:
@@ -17,7 +18,9 @@ class Keys:
 
     def opens(self, method: str, path: str, authorization: bytes) -> bool:
         """`authorization`: the header `Authorization: Bearer KEY`, or nothing."""
-        if not self.digests or path in OPEN or (path == "/" and method in ("GET", "HEAD")):
+        if not self.digests or path in OPEN:
+            return True
+        if method in ("GET", "HEAD") and (path == "/" or path.startswith(PAGE)):
             return True
         scheme, _, key = authorization.partition(b" ")
         given = _digest(key.strip())

@@ -16,6 +16,7 @@ from typing import Any
 
 from bertsmith.errors import BertsmithError
 from bertsmith.serving.http.logs import configure_logs
+from bertsmith.serving.processes.memory import Returning, bound_caches
 from bertsmith.serving.processes.plan import read_plan, read_settings
 from bertsmith.serving.settings import Settings
 
@@ -66,8 +67,11 @@ async def _serve_models(order: dict[str, Any], settings: Settings, listening: so
     from bertsmith.serving.local import Local
     from bertsmith.serving.processes.listening import Listener
 
+    bound_caches()
     residents = read_plan(order["plan"]).load(settings, order["device"])
-    listener = Listener(Local(residents, settings.requests, settings.wait))
+    backend = Local(residents, settings.requests, settings.longest_wait)
+    Returning(lambda: backend.engine.batches).start()
+    listener = Listener(backend)
     await listener.open(listening)
     report(order, {"models": [card.id for card in residents.list_cards()]})
     await asyncio.Event().wait()  # until the supervisor closes our standard input

@@ -1,4 +1,4 @@
-"""A child process that is always there: started, watched, and started again when it dies.
+"""A child process that is always there: started, watched, and started again when it dies or hangs.
 
 In: what it is to do. Out: `ready`, once it does it; a BertsmithError where it cannot be kept at work.
 """
@@ -19,10 +19,12 @@ from typing import Any, Literal
 from prometheus_client.multiprocess import mark_process_dead
 
 from bertsmith.errors import BertsmithError
+from bertsmith.serving.processes.pulse import until_silent
 
 log = logging.getLogger("bertsmith.serving")
 TRIES = 5  # failed starts in a row after which there is no point in another
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0  # seconds before a successor is started
+PATIENCE = 30.0  # seconds of silence after which one that others find at a path is taken to hang
 LONG_LIFE = 30.0  # seconds: one that lived so long is replaced without a longer pause
 
 
@@ -59,7 +61,7 @@ class Keeper:
             else:
                 failures, self.child.facts = 0, facts
                 self.ready.set()
-                ended = await self._wait()
+                ended = await self._watch()
             if self.stopping.is_set():
                 return
             log.warning("%s %s; another takes its place.", self.child.name, ended)
@@ -119,6 +121,23 @@ class Keeper:
         if self.child.role == "http":  # one that only passes bytes on needs no threads for arithmetic
             found |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         return found
+
+    async def _watch(self) -> str:
+        """How it ended; one that hangs is ended."""
+        if not self.child.path:
+            return await self._wait()
+        silence = asyncio.create_task(until_silent(self.child.path, PATIENCE))
+        end = asyncio.create_task(self._wait())
+        try:
+            await asyncio.wait([silence, end], return_when=asyncio.FIRST_COMPLETED)
+            if end.done():
+                return end.result()
+            self.signal(signal.SIGKILL)
+            await end
+            return f"did not answer for {PATIENCE:g} seconds and was ended"
+        finally:
+            silence.cancel()
+            end.cancel()
 
     async def _wait(self) -> str:
         """How it ended."""

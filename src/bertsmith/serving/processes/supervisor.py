@@ -24,6 +24,7 @@ from bertsmith.errors import BertsmithError
 from bertsmith.serving.http.logs import configure_logs
 from bertsmith.serving.processes.family import Child, Keeper
 from bertsmith.serving.processes.httpserver import BACKLOG, NOTICE, SIGNALS, HttpServer, find_loop_factory
+from bertsmith.serving.processes.memory import Returning, bound_caches
 from bertsmith.serving.processes.plan import Plan, to_json
 from bertsmith.serving.processes.sockets import bind, listen, listen_here, tell_url
 from bertsmith.serving.settings import Settings
@@ -55,10 +56,12 @@ def run_alone(plan: Plan, settings: Settings, listening: socket.socket, tell: Te
     from bertsmith.serving.http.app import create_app
     from bertsmith.serving.local import Local
 
+    bound_caches()
     residents = plan.load(settings, plan.devices[0])
     facts = describe(settings, listening, [card.id for card in residents.list_cards()])
     configure_logs()
-    backend = Local(residents, settings.requests, settings.wait)
+    backend = Local(residents, settings.requests, settings.longest_wait)
+    Returning(lambda: backend.engine.batches).start()
     listen(listening, BACKLOG)
     server = HttpServer(create_app(backend, settings), settings, lambda: tell(facts))
     with asyncio.Runner(loop_factory=find_loop_factory()) as runner:

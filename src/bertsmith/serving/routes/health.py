@@ -7,6 +7,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from bertsmith import __version__
 from bertsmith.serving.http.answering import JsonAnswer
+from bertsmith.serving.routes.page import show, wants_page
 
 router = APIRouter()
 UNHEALTHY = {"error": "unhealthy", "error_type": "unhealthy"}
@@ -49,8 +50,11 @@ async def tell_metrics(request: Request) -> Response:
 @router.get("/", tags=["bertsmith", "health"], operation_id="root", summary="What this is")
 @router.head("/", tags=["bertsmith"], include_in_schema=False)
 async def tell_root(request: Request) -> Any:
-    """The version, the served models, and where more is told."""
+    """The version, the served models, and where more is told; a browser gets a page to play with."""
     state = request.app.state
+    if state.settings.page and wants_page(request):
+        return show("index.html", request)
     ids = [card.id for card in state.backend.cards()] if state.backend.is_ready() else []
     docs = {"docs": "/docs", "openapi": "/openapi.json"} if state.settings.docs else {}
-    return JsonAnswer({"name": "bertsmith", "version": __version__, "models": ids, **docs})
+    told = {"name": "bertsmith", "version": __version__, "models": ids, **docs}
+    return JsonAnswer(told, headers={"vary": "accept"})

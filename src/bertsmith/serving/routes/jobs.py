@@ -14,10 +14,12 @@ from pydantic import Field as Documented
 from starlette.exceptions import HTTPException
 
 from bertsmith.serving.asks import Reply
+from bertsmith.serving.fields import Field, Job
+from bertsmith.serving.guide import EXAMPLES, NEEDS
 from bertsmith.serving.http.answering import JsonAnswer, JsonRoute, ask
 from bertsmith.serving.http.picking import pick_model
 from bertsmith.serving.http.replies import list_rows
-from bertsmith.serving.jobs import JOBS, Field, Job
+from bertsmith.serving.jobs import JOBS
 
 router = APIRouter(route_class=JsonRoute)
 
@@ -32,7 +34,9 @@ class JobBody(BaseModel):
 
 @router.get("/v1/jobs", tags=["bertsmith"], summary="What can be asked, and which models can be asked it")
 async def list_jobs(request: Request) -> JsonAnswer:
-    return JsonAnswer({"jobs": [tell_job(request, job) for job in JOBS.values()]})
+    cards = request.app.state.backend.cards()
+    models = [{name: getattr(card, name) for name in ("id", "labels", "limit", "family", "mask")} for card in cards]
+    return JsonAnswer({"jobs": [tell_job(request, job) for job in JOBS.values()], "models": models})
 
 
 @router.get("/v1/jobs/{job}", tags=["bertsmith"], summary="One job: its fields, an example, the models that can")
@@ -44,7 +48,8 @@ def tell_job(request: Request, job: Job) -> dict[str, Any]:
     able = [card.id for card in request.app.state.backend.cards() if job.name in card.jobs]
     fields = [asdict(field) for field in job.fields]
     told = {"name": job.name, "help": job.help, "fields": fields, "example": dict(job.example)}
-    return told | {"gives_vectors": job.gives_vectors, "models": able}
+    more = {"examples": [*map(dict, EXAMPLES.get(job.name, (job.example,)))], "needs": asdict(NEEDS[job.name])}
+    return told | {"gives_vectors": job.gives_vectors, "gives_picture": job.looks, "models": able} | more
 
 
 def find(name: str) -> Job:
@@ -87,8 +92,9 @@ def describe(field: Field) -> dict[str, Any]:
     text: dict[str, Any] = {"type": "string"}
     kinds: dict[str, dict[str, Any]] = {
         "text": text,
-        "texts": {"type": "array", "items": text},
-        "count": {"type": "integer", "minimum": 1},
+        "texts": {"type": "array", "items": text} | ({"maxItems": field.most} if field.most else {}),
+        "count": {"type": "integer", "minimum": 1} | ({"maximum": field.most} if field.most else {}),
+        "place": {"type": "integer", "minimum": 0},
         "flag": {"type": "boolean"},
         "choice": {"type": "string", "enum": list(field.choices)},
         "numbers": {"type": "array", "items": {"type": "integer"}},
