@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bertsmith.corpora import build_corpus, corpus_info
     from bertsmith.errors import BertsmithError
     from bertsmith.evaluating import evaluate
+    from bertsmith.exporting import export_model
     from bertsmith.extending import extend_tokenizer
     from bertsmith.finetuning import finetune
     from bertsmith.loading import load
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "BertsmithError", "Model", "benchmark", "build_corpus", "check", "corpus_info", "evaluate",
-    "evaluate_blimp", "evaluate_masked", "evaluate_perplexity", "extend_tokenizer", "finetune",
+    "evaluate_blimp", "evaluate_masked", "evaluate_perplexity", "export_model", "extend_tokenizer", "finetune",
     "finetune_together", "index", "inspect", "load", "models_table", "predict_file", "pretrain", "pseudo_likelihood",
     "sweep", "train_tokenizer",
 ]  # fmt: skip
@@ -50,6 +51,7 @@ _HOMES = {
     "evaluate_blimp": "bertsmith.unlabelled",
     "evaluate_masked": "bertsmith.unlabelled",
     "evaluate_perplexity": "bertsmith.unlabelled",
+    "export_model": "bertsmith.exporting",
     "extend_tokenizer": "bertsmith.extending",
     "finetune": "bertsmith.finetuning",
     "finetune_together": "bertsmith.together",

@@ -90,9 +90,16 @@ class Question:
             return max(min(CHUNK, ANSWERS // int(self.options.get("top_k", 5))), 1)
         return self.job.chunk
 
-    def find_home(self, model: "Model") -> "Model":
-        """The model, or the adapter on it, that has the head; an error where none has."""
-        return model.need(self.job.head, self.job.what, self.job.task) if self.job.head else model
+    def find_home(self, model: "Model", pairs: bool | None = None) -> "Model":
+        """The model, or the adapter on it, that has the head; an error where none has.
+
+        `pairs`: whether it is asked about pairs of texts, where that is known.
+        """
+        if not self.job.head:
+            return model
+        if self.options.get("labels") is not None:  # that were never learnt
+            return model.need(self.job.head, "judge labels by inference", "zero-shot")
+        return model.need(self.job.head, self.job.what, self.job.task, pairs)
 
     def put(self, model: "Model", chunk: Sequence[Input]) -> list[tuple[dict[str, Any], int]]:
         """For each input what is told of its answer, and how many of its tokens were cut."""

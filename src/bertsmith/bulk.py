@@ -75,7 +75,7 @@ def predict_file(
         raise BertsmithError("standard input cannot be read again after a kill; give a file to read from.")
     rows = open_rows(Path(source).expanduser(), format)
     found = question.find_columns(rows, columns or {})
-    home = question.find_home(_load(model))
+    home = question.find_home(_load(model), pairs="pair" in found)
     asked = describe_asked(question, rows.path, columns or {}, format, home)
     bulk = Bulk(question, rows, found, home, asked, output, on_error, engine, say or _ignore, progress or _ignore)
     return bulk.carry_out(overwrite)

@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.errors import BertsmithError
+from bertsmith.resident import DEFAULTS
 
 if TYPE_CHECKING:
     from bertsmith.model import Model
@@ -42,6 +43,7 @@ def describe(model: "Model") -> dict[str, Any]:
         "features": None if model.checkpoint.network.features is None else asdict(model.checkpoint.network.features),
         "labels": model.checkpoint.labels,
         "adapters": {name: list_heads(other) for name, other in model.adapters.items()},
+        "default_for": model.trained.get(DEFAULTS, {}),
         "trained": {key: value for key, value in model.trained.items() if key in ("task", "run")},
         "vocabulary": config.vocabulary,
         **read,

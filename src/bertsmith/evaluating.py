@@ -22,6 +22,7 @@ from bertsmith.evaluation.scoring import Scored, score_examples, with_intervals
 from bertsmith.loading import load
 from bertsmith.model import Model
 from bertsmith.models.files import read_json
+from bertsmith.resident import find_default_home
 from bertsmith.tasks.catalog import HOMES, find_task
 from bertsmith.tasks.embed import take_dims
 from bertsmith.tasks.measures import Measure
@@ -130,6 +131,8 @@ def prepare(
     """The model or adapter that is scored, the task as it learnt it, and the examples of the table."""
     if kind.head is not None:
         model = model.need(kind.head, f"be scored for {kind.name}", kind.name)
+    else:
+        model = find_default_home(model, kind.name)
     settings = model.task_settings(kind)
     check_length(choices.length, model.limit, model.tokenizer, model.folder)
     chosen = asdict(choices)

@@ -3,15 +3,17 @@
 In: a `Model`. Out: settings to predict by, or files.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.errors import BertsmithError
 from bertsmith.models.adapters import MEMBERS, write_adapter, write_member
-from bertsmith.models.checkpoint import save_checkpoint
+from bertsmith.models.checkpoint import Checkpoint, save_checkpoint
 from bertsmith.models.files import TASK_FILE, write_json
 from bertsmith.models.lora import give_lora
 from bertsmith.models.sentence import write_sentence
+from bertsmith.resident import NAMED
 from bertsmith.tasks.embed_training import EmbedPairs
 from bertsmith.tasks.trained import TrainedTask
 
@@ -41,12 +43,13 @@ def find_settings(model: "Model", kind: type[TrainedTask[Any, Any]]) -> dict[str
 
 def write_model(model: "Model", folder: Path) -> None:
     """A folder that this and other libraries open; adapters that were loaded with the model lie in it too."""
-    save_checkpoint(model.checkpoint, folder)
+    save_checkpoint(_with_problem(model), folder)
     model.tokenizer.save(folder)
     if model.sentence.found:
         write_sentence(model.sentence, folder)
-    if model.trained:
-        write_json(folder / TASK_FILE, model.trained)
+    trained = {**model.trained, **({NAMED: list(model.adapters)} if NAMED in model.trained else {})}
+    if trained:
+        write_json(folder / TASK_FILE, trained)
     for name, adapter in model.adapters.items():
         place = folder / MEMBERS / name
         if give_lora(adapter.checkpoint):
@@ -55,3 +58,13 @@ def write_model(model: "Model", folder: Path) -> None:
             write_member(adapter.checkpoint, next(iter(adapter.checkpoint.heads), None), place)
         if adapter.trained:
             write_json(place / TASK_FILE, adapter.trained)
+
+
+def _with_problem(model: "Model") -> Checkpoint:
+    """The checkpoint with the problem_type that others judge its scores by; an adapter's folder has no config.json."""
+    known, checkpoint = model.trained.get("settings"), model.checkpoint
+    if "problem_type" in checkpoint.settings or not isinstance(known, dict):
+        return checkpoint
+    several = f"{'multi' if known.get('several') else 'single'}_label_classification"
+    problem = {"regress": "regression", "classify": several}.get(str(model.trained.get("task")))
+    return replace(checkpoint, settings={**checkpoint.settings, "problem_type": problem}) if problem else checkpoint

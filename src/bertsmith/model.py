@@ -19,7 +19,7 @@ from bertsmith.keeping import find_settings, write_model
 from bertsmith.models.checkpoint import Checkpoint
 from bertsmith.models.files import take_folder, written_aside
 from bertsmith.models.sentence import Sentence
-from bertsmith.resident import find_home, put_adapter
+from bertsmith.resident import ZERO_SHOT, find_default_home, find_home, put_adapter
 from bertsmith.tasks.alignment import split_text
 from bertsmith.tasks.choose import Choose, offer
 from bertsmith.tasks.classify import Classify
@@ -75,7 +75,8 @@ class Model:
 
         It has the answers of a model of its own, and the memory of this one.
         """
-        return self.adapters.get(str(adapter)) or put_adapter(self.base or self, adapter)
+        base = self.base or self
+        return base.adapters.get(str(adapter)) or put_adapter(base, adapter)
 
     @property
     def dtype(self) -> str:
@@ -83,6 +84,8 @@ class Model:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
+        if self.base is not None:
+            return self.base.tokenizer
         tokenizer = load_tokenizer(self.sentence.encoder)
         if tokenizer.size > self.checkpoint.config.vocabulary:
             raise BertsmithError(
@@ -116,6 +119,9 @@ class Model:
 
     def follows(self, a: str | Sequence[str], b: str | Sequence[str], *, truncate: Truncate = "head") -> Any:
         """Whether `b` follows `a`: `label, score`, by the next-sentence or the sentence-order head."""
+        home = find_default_home(self, "follows")
+        if home is not self and "follows" not in self.checkpoint.heads:
+            return home.classify(a, b, truncate=truncate)
         home = self.need("follows", "tell whether one text follows another")
         task = Follows(self.tokenizer, self.limit, truncate, home.checkpoint.heads["follows"].labels)
         pairs, single = pair_up("follows", a, b)
@@ -147,12 +153,14 @@ class Model:
                 raise BertsmithError("labels are judged by their chances; raw and apply are for a model's own classes.")
             if pair is not None:
                 raise BertsmithError("labels are judged for a text, whose pair is the hypothesis; leave the pair out.")
-            outputs = self.need("classify", "judge labels by inference", "classify").checkpoint.labels
+            home = self.need("classify", "judge labels by inference", ZERO_SHOT)
+            outputs = home.checkpoint.labels
             made = (self.tokenizer, self.limit, truncate or "head", outputs, labels, hypothesis, several, top_k)
-            return self._answer(ZeroShot(*made), text)
-        task = Classify(*self._head("classify", "classify texts", Classify, truncate), top_k, raw, apply)
+            return home._answer(ZeroShot(*made), text)
+        home = self.need("classify", "classify texts", Classify.name, pair is not None)
+        task = Classify(*home._head("classify", "classify texts", Classify, truncate), top_k, raw, apply)
         texts, single = pair_up("classify", text, pair)
-        answers = self._answer_all(task, [TextExample(a, b) for a, b in texts])
+        answers = home._answer_all(task, [TextExample(a, b) for a, b in texts])
         return answers[0] if single else answers
 
     def score(
@@ -163,9 +171,10 @@ class Model:
         truncate: Truncate | None = None,
     ) -> Any:
         """A number for a text or a pair: `score`."""
-        task = Regress(*self._head("classify", "give a number", Regress, truncate))
+        home = self.need("classify", "give a number", Regress.name, pair is not None)
+        task = Regress(*home._head("classify", "give a number", Regress, truncate))
         texts, single = pair_up("score", text, pair)
-        answers = self._answer_all(task, [NumberExample(a, b) for a, b in texts])
+        answers = home._answer_all(task, [NumberExample(a, b) for a, b in texts])
         return answers[0] if single else answers
 
     def choose(
@@ -245,7 +254,7 @@ class Model:
         width = width if dims is None else take_dims(dims, width)
         unit = pooling.normalize if normalize is None else normalize
         task = Embed(self.tokenizer, self.limit, truncate, pooling, unit, width)
-        vectors = self._answer_all(task, self._dress(given, prompt))
+        vectors = find_default_home(self, "embed")._answer_all(task, self._dress(given, prompt))
         if single:
             return vectors[0]
         return Vectors(np.stack(vectors) if vectors else np.zeros((0, width)), [v.truncated for v in vectors])
@@ -334,12 +343,13 @@ class Model:
         settings = self.need(head, what, kind.name).task_settings(kind)
         return self.tokenizer, self.limit, truncate or settings["truncate"], settings
 
-    def need(self, head: str, what: str = "do that", task: str = "") -> "Model":
+    def need(self, head: str, what: str = "do that", task: str = "", pairs: bool | None = None) -> "Model":
         """This model or the adapter on it that has a head; an error where it is missing.
 
-        `task` is what the head is trained for, where that is not called as the head.
+        `task` is what the head is trained for, where that is not called as the head; `pairs`: whether pairs are asked
+        about, or single texts.
         """
-        return find_home(self, head, what, task)
+        return find_home(self, head, what, task, pairs)
 
     def _dress(self, texts: list[str | TokenIds], prompt: str | None) -> list[str | TokenIds]:
         """Texts as a sentence-transformers folder wants them; before token ids come those of the prompt."""

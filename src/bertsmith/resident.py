@@ -3,6 +3,7 @@
 In: a `Model` and the name or the folder of an adapter. Out: a `Model` that shares everything but the adapter.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,26 @@ from bertsmith.errors import BertsmithError
 from bertsmith.models.adapters import MEMBERS, is_adapter, read_adapter
 from bertsmith.models.files import TASK_FILE, read_json
 from bertsmith.tasks.catalog import HOMES
+from bertsmith.tasks.zero_shot import judges_labels
 
 if TYPE_CHECKING:
     from bertsmith.model import Model
+
+NAMED, DEFAULTS = "adapters", "default_for"  # in a base's bertsmith.json
+ZERO_SHOT = "zero-shot"
+# What may have a default among a base's adapters, and the task that such an adapter learnt.
+JOBS = {
+    "classify": "classify",
+    "classify-pair": "classify",  # a pair of texts
+    "follows": "classify",  # for a family without a head of its own for that
+    ZERO_SHOT: ZERO_SHOT,  # labels that were never learnt, by an adapter of natural-language inference
+    "score": "regress",
+    "rerank": "rerank",
+    "tag": "tag",
+    "answer": "span",
+    "choose": "choose",
+    "embed": "embed",
+}
 
 
 def read_trained(folder: Path) -> dict[str, Any]:
@@ -21,8 +39,29 @@ def read_trained(folder: Path) -> dict[str, Any]:
 
 
 def list_adapters(folder: Path) -> dict[str, Path]:
-    """The adapters in a model's own folder: the heads of several tasks on one encoder."""
-    return {place.name: place for place in sorted((folder / MEMBERS).glob("*")) if is_adapter(place)}
+    """The adapters in a model's own folder: those that its bertsmith.json names, in order, else all that lie there."""
+    there = {place.name: place for place in sorted((folder / MEMBERS).glob("*")) if is_adapter(place)}
+    trained = read_trained(folder)
+    names = trained.get(NAMED, [*there])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise BertsmithError(f"{folder / TASK_FILE} must name its adapters in a list, not as {names!r:.60}.")
+    lost = [name for name in names if name not in there]
+    if lost:
+        raise BertsmithError(f"{folder} lacks the adapter {lost[0]!r} that its {TASK_FILE} names; copy it again.")
+    check_defaults(trained.get(DEFAULTS, {}), names, folder / TASK_FILE)
+    return {name: there[name] for name in names}
+
+
+def check_defaults(given: object, names: Collection[str], path: Path | str) -> None:
+    """Each default must be for a job that there is, and one of the adapters."""
+    if not isinstance(given, dict) or not all(isinstance(name, str) for name in given.values()):
+        raise BertsmithError(f"{path} must give {DEFAULTS} as the name of an adapter for each job, not {given!r:.60}.")
+    for job, name in given.items():
+        if job not in JOBS:
+            raise BertsmithError(f"{path} has a default for {job!r}; jobs that can have one are {', '.join(JOBS)}.")
+        if name not in names:
+            known = ", ".join(names) or "none"
+            raise BertsmithError(f"{path} names {name!r} as the default for {job}; its adapters are {known}.")
 
 
 def put_adapter(model: "Model", given: str | Path) -> "Model":
@@ -42,21 +81,52 @@ def put_adapter(model: "Model", given: str | Path) -> "Model":
     )
 
 
-def find_home(model: "Model", head: str, what: str, task: str) -> "Model":
-    """The model itself, or the one of its adapters that has the head; `task` is what the head was trained for."""
+def find_default_home(model: "Model", job: str) -> "Model":
+    """The adapter that the folder declares for a job which the bare encoder can do too; else the model itself."""
+    return model.adapters.get(model.trained.get(DEFAULTS, {}).get(job, ""), model)
+
+
+def find_home(model: "Model", head: str, what: str, task: str, pairs: bool | None = None) -> "Model":
+    """The model itself, or the one of its adapters that has the head; `task` is what the head was trained for.
+
+    Of several, those count that learnt from pairs of texts, if that is asked about, or from single ones; of these the
+    one that the folder declares as its default for the job.
+    """
     if head in model.checkpoint.heads:
         return model
     able = {name: other for name, other in model.adapters.items() if head in other.checkpoint.heads}
-    meant = {name: other for name, other in able.items() if other.trained.get("task") in (task, None)} if task else able
-    if len(meant or able) == 1:
-        return next(iter((meant or able).values()))
-    if able:
+    meant = {name: other for name, other in able.items() if _is_meant(other, task)} or able
+    if pairs is not None and len(meant) > 1:
+        meant = {name: other for name, other in meant.items() if _reads_pairs(other) in (pairs, None)} or meant
+    default = _find_default(model, task, pairs)
+    if default in meant or len(meant) == 1:
+        return meant[default] if default in meant else next(iter(meant.values()))
+    if meant:
         raise BertsmithError(
-            f"several adapters of {model.folder} can {what}: {', '.join(meant or able)}; say which "
-            f"(use {next(iter(meant or able))!r})."
+            f"several adapters of {model.folder} can {what}: {', '.join(meant)}; say which "
+            f"(use {next(iter(meant))!r})."
         )
     there = ", ".join(name for name in model.checkpoint.heads if name != "pool") or "none"
     there += f"; of its adapters: {', '.join(model.adapters)}" if model.adapters else ""
     name = task if task in HOMES else head
     first = f"fine-tune it for that (finetune, task {name!r}), or " if name in HOMES else ""
     raise BertsmithError(f"{model.folder} has no head to {what} (heads there: {there}); {first}give another model.")
+
+
+def _find_default(model: "Model", task: str, pairs: bool | None) -> str:
+    defaults = model.trained.get(DEFAULTS, {})
+    job = next((job for job in JOBS if JOBS[job] == task), "")
+    return str(defaults.get(f"{job}-pair" if pairs and f"{job}-pair" in defaults else job, ""))
+
+
+def _is_meant(model: "Model", task: str) -> bool:
+    """Whether the model was trained for the task; of one that was trained elsewhere nobody knows."""
+    if task == ZERO_SHOT:
+        return judges_labels(model.checkpoint.labels)
+    return not task or model.trained.get("task") in (task, None)
+
+
+def _reads_pairs(model: "Model") -> bool | None:
+    settings = model.trained.get("settings")
+    found = settings.get("pairs") if isinstance(settings, dict) else None
+    return found if isinstance(found, bool) else None

@@ -75,8 +75,13 @@ def test_many_threads_may_ask_different_ones(adapters, encoder):
 def test_the_one_that_can_do_a_job_is_found(adapters, encoder):
     together = bertsmith.load(encoder, adapters=adapters)
     assert together.tag("Ann lives in Rome").answers == together.use("names").tag("Ann lives in Rome").answers
-    with pytest.raises(BertsmithError, match=r"several adapters .* can classify texts: liked, better; say which"):
-        together.classify("a good film")
+    # Of two that classify, one learnt from single texts and the other from pairs.
+    assert together.classify("a good film").answers == together.use("liked").classify("a good film").answers
+    pair = ("it was sad", "the film was fine")
+    assert together.classify(*pair).answers == together.use("better").classify(*pair).answers
+    twice = bertsmith.load(encoder, adapters={**adapters, "again": adapters["liked"]})
+    with pytest.raises(BertsmithError, match=r"several adapters .* can classify texts: liked, again; say which"):
+        twice.classify("a good film")
     with pytest.raises(BertsmithError, match=r"no head to answer questions .*of its adapters: liked, better, names"):
         together.answer("who?", "Ann lives in Rome")
     with pytest.raises(BertsmithError, match=r"no adapter 'liket' .its adapters are liked, better, names"):

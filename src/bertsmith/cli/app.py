@@ -11,6 +11,7 @@ from bertsmith.cli.classify import classify
 from bertsmith.cli.corpus import corpus
 from bertsmith.cli.embed import embed
 from bertsmith.cli.evaluate import evaluate
+from bertsmith.cli.export import export
 from bertsmith.cli.fill import fill
 from bertsmith.cli.finetune import finetune
 from bertsmith.cli.flags import PanelCommand
@@ -72,7 +73,7 @@ def bertsmith(
 # In the order in which a person meets them.
 VERBS = (
     *(pretrain, check, finetune, sweep, evaluate, classify, score, tag, answer, choose, fill, follows, embed),
-    *(similar, search, rerank, tokenize, info, models, serve),
+    *(similar, search, rerank, tokenize, info, models, export, serve),
 )
 for verb in VERBS:
     app.command(cls=PanelCommand)(spread(verb))

@@ -67,8 +67,8 @@ def classify(
         return
     chunks = read_asked(question, texts, file, pair, text, format)
     as_json = wants_json(options.as_json)
-    model = question.find_home(options.load())
-    cuts = count_cuts(model)
+    model = options.load()  # it finds the adapter for single texts, and the one for pairs
+    cuts = count_cuts(question.find_home(model, pairs=None if pair is None else True))
 
     def put(chunk: list[Input]) -> Sequence[Any]:
         found: Sequence[Any] = model.classify(*part(chunk), top_k=top_k, truncate=truncate, **zero)

@@ -66,7 +66,7 @@ class ModelOptions:
         typer.Option(
             metavar="PATH|NAME",
             envvar="BERTSMITH_MODEL",
-            help="A folder, or a name on the hub that is here already; else the demo model.",
+            help="A folder, or a name on the hub that is here already; else the default one.",
         ),
     ] = None
     use: Annotated[

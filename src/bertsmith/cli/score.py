@@ -41,8 +41,8 @@ def score(
         return
     chunks = read_asked(question, texts, file, pair, text, format)
     as_json = wants_json(options.as_json)
-    model = question.find_home(options.load())
-    cuts = open_cuts(model, "regress", truncate)
+    model = options.load()
+    cuts = open_cuts(question.find_home(model, pairs=None if pair is None else True), "regress", truncate)
 
     def put(chunk: list[Input]) -> Sequence[Any]:
         found: Sequence[Any] = model.score(*part(chunk), truncate=truncate)

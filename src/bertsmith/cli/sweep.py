@@ -36,7 +36,7 @@ def sweep(
         str | None,
         typer.Option(
             metavar="PATH|NAME",
-            help="The encoder to start from; else the one that BERTSMITH_MODEL names, else the demo model.",
+            help="The encoder to start from; else the one that BERTSMITH_MODEL names, else the default one.",
         ),
     ] = None,
     settings: Annotated[

@@ -80,7 +80,7 @@ def _ask_follows(model: Able, texts: list[str], target: Any, at: Any) -> Asked:
 
 def _ask_labels(model: Able, text: str, labels: Sequence[str], target: Any) -> Asked:
     """A class that was never learnt: how far the text entails its hypothesis."""
-    home = model.need("classify", "judge labels by inference", "classify")
+    home = model.need("classify", "judge labels by inference", "zero-shot")
     task = ZeroShot(model.tokenizer, model.limit, "head", home.checkpoint.labels, labels)
     rows = task.rows([text])[0]
     entailed = torch.stack([scores[0, task.entails] for scores in see(home, task, rows)])

@@ -1,5 +1,6 @@
 """Ids become vectors: word, position and segment tables, summed, normed, and widened where the tables are narrow."""
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -9,15 +10,20 @@ from bertsmith.layers.config import Config
 from bertsmith.layers.linear import Linear
 
 
+def table(rows: int, width: int) -> nn.Embedding:
+    """A table that is filled later; for random numbers on the meta device torch would load its whole compiler."""
+    return nn.Embedding(rows, width, _weight=torch.empty(rows, width))
+
+
 class Embedding(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
         narrow = config.embed_width
         self.first_position = config.first_position
         self.dropout = config.dropout
-        self.tokens = nn.Embedding(config.vocabulary, narrow)
-        self.positions = nn.Embedding(config.positions, narrow) if config.position == "learned" else None
-        self.segments = nn.Embedding(config.segments, narrow) if config.segments else None
+        self.tokens = table(config.vocabulary, narrow)
+        self.positions = table(config.positions, narrow) if config.position == "learned" else None
+        self.segments = table(config.segments, narrow) if config.segments else None
         self.norm = norm(config, narrow)
         self.project = Linear(narrow, config.width) if narrow != config.width else None
 

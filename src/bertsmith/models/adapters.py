@@ -17,10 +17,11 @@ from bertsmith.errors import BertsmithError
 from bertsmith.layers.config import HeadShape
 from bertsmith.layers.linear import Linear
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint
+from bertsmith.models.compact import read_compact
 from bertsmith.models.family import FamilyHead
-from bertsmith.models.files import TASK_FILE, read_json, read_noted, write_json, write_tensors
+from bertsmith.models.files import COMPACT_ADAPTER, TASK_FILE, read_json, read_noted, write_json, write_tensors
 from bertsmith.models.fitting import name_labels
-from bertsmith.models.hub import find_default, locate, name_of
+from bertsmith.models.hub import list_shipped, locate, name_of
 from bertsmith.models.lora import check_usual, fill_lora, give_lora, lay_lora, name_targets
 from bertsmith.models.names import names_of
 from bertsmith.models.network import Network
@@ -32,7 +33,7 @@ TASK_TYPES = {"classify": "SEQ_CLS", "tag": "TOKEN_CLS", "span": "QUESTION_ANS"}
 
 
 def is_adapter(folder: Path) -> bool:
-    return (folder / ADAPTER).exists() or (folder / ADAPTER_CONFIG).exists()
+    return any((folder / name).exists() for name in (ADAPTER, ADAPTER_CONFIG, COMPACT_ADAPTER))
 
 
 def open_checkpoint(folder: Path, dtype: torch.dtype = torch.float32) -> Checkpoint:
@@ -44,24 +45,23 @@ def open_checkpoint(folder: Path, dtype: torch.dtype = torch.float32) -> Checkpo
 
 def find_base(folder: Path) -> Path:
     """The folder of the base model that an adapter was made for."""
-    if not (folder / ADAPTER_CONFIG).exists():
-        return folder.parent.parent  # one of several heads beside their encoder
+    around = folder.absolute().parent
+    is_inside = around.name == MEMBERS and (around.parent / "config.json").exists()
+    if is_inside or not (folder / ADAPTER_CONFIG).exists():
+        return folder.parent.parent  # one of several beside their encoder, wherever they were copied to together
     named = read_json(folder / ADAPTER_CONFIG).get("base_model_name_or_path")
     if not isinstance(named, str) or not named:
         raise BertsmithError(f"{folder / ADAPTER_CONFIG} does not name its base model; load that, and use the adapter.")
     try:
         found = locate(named)
     except BertsmithError:
-        try:
-            default = locate(find_default())
-        except BertsmithError:
-            default = None
-        if default is None or name_of(default) != named:
+        shipped = next((place for place in list_shipped() if name_of(place) == named), None)
+        if shipped is None:
             raise BertsmithError(
                 f"{folder} is an adapter for {named}, which is not here; load that base model and use the adapter on "
                 "it, or put the base's folder into base_model_name_or_path of adapter_config.json."
             ) from None
-        found = default
+        found = shipped
     if is_adapter(found):
         raise BertsmithError(f"{folder} names {found} as its base, which is an adapter itself.")
     return found
@@ -180,9 +180,12 @@ def _bits(tensor: Tensor) -> bytes:
 
 
 def _read(folder: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    if not (folder / ADAPTER).is_file():
+    if (folder / ADAPTER).is_file():
+        tensors, notes = read_noted(folder / ADAPTER)
+    elif (folder / COMPACT_ADAPTER).is_file():
+        tensors, notes = read_compact(folder / COMPACT_ADAPTER)
+    else:
         raise BertsmithError(f"{folder} has no {ADAPTER}; give the folder of a saved adapter.")
-    tensors, notes = read_noted(folder / ADAPTER)
     found = {name.removeprefix(PREFIX).replace(".modules_to_save.", "."): tensor for name, tensor in tensors.items()}
     return found, notes
 
@@ -227,10 +230,12 @@ def _head_names(checkpoint: Checkpoint, head: str) -> dict[str, str]:
 def _fill_heads(checkpoint: Checkpoint, tensors: Mapping[str, Tensor], base: Checkpoint, folder: Path) -> None:
     """A part that the adapter did not train (BERT's pooler, in `peft`) is the base's."""
     names = [(ours, theirs) for head in base.heads for ours, theirs in _head_names(base, head).items()]
-    others = {theirs: base.network.tensor(ours) for ours, theirs in names}
+    others = {theirs: ours for ours, theirs in names}
     for head in checkpoint.heads:
         for ours, theirs in _head_names(checkpoint, head).items():
-            tensor = tensors.get(theirs, others.get(theirs))
+            tensor = tensors.get(theirs)
+            if tensor is None and theirs in others:
+                tensor = base.network.tensor(others[theirs])
             module, _, leaf = ours.rpartition(".")
             owner = checkpoint.network.get_submodule(module)
             if tensor is None or tensor.shape != getattr(owner, leaf).shape:

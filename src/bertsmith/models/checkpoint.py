@@ -15,6 +15,7 @@ from torch import Tensor
 from bertsmith.errors import BertsmithError
 from bertsmith.layers.config import Config, HeadShape
 from bertsmith.models import bert, tensorflow
+from bertsmith.models.compact import read_weights
 from bertsmith.models.families import find_family
 from bertsmith.models.family import Family, FamilyHead
 from bertsmith.models.featured import BLOCK, find_own_heads, own_names, read_features
@@ -23,7 +24,6 @@ from bertsmith.models.files import (
     has_tensors,
     read_json,
     read_settings,
-    read_tensors,
     write_json,
     write_tensors,
 )
@@ -84,7 +84,7 @@ def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     prefix = tensorflow.find_prefix(folder) if original.exists() and not has_tensors(folder) else None
     if prefix:
         return {"model_type": "bert", **read_json(original)}, bert.from_tensorflow(tensorflow.read(prefix))
-    return read_settings(folder), read_tensors(folder)
+    return read_settings(folder), read_weights(folder)
 
 
 def _config(family: Family, settings: dict[str, Any], tensors: int) -> Config:

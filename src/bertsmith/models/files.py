@@ -22,11 +22,12 @@ from torch import Tensor
 from bertsmith.errors import BertsmithError
 
 WEIGHTS = "model.safetensors"
+COMPACT, COMPACT_ADAPTER = "model.compact.safetensors", "adapter_model.compact.safetensors"  # see compact.py
 PICKLED = "pytorch_model.bin"
 NOTES = "bertsmith"  # in the metadata of a safetensors file
 TASK_FILE = "bertsmith.json"  # what a fine-tuning knew of its task
 # Left in a folder that another model is saved to, these would change how the new one is read.
-MISLEADING = ("modules.json", "added_tokens.json")
+MISLEADING = ("modules.json", "added_tokens.json", COMPACT)
 
 
 def read_json(path: Path) -> dict[str, Any]:

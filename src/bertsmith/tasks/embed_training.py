@@ -175,7 +175,9 @@ class EmbedPairs(TrainedTask[PairExample, Vectors]):
         return {"labels": [], "pairs": True, "errors": errors}
 
     def dress(self, folder: Path) -> None:
-        """What sentence-transformers reads."""
+        """What sentence-transformers reads; an adapter pools as its base does, and has none of it."""
+        if not (folder / "config.json").exists():
+            return
         own = self.settings
         write_sentence(
             Sentence(folder, self.pooling, self.length, dict(own["prompts"]), own["default_prompt"], "cosine",

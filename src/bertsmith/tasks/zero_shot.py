@@ -59,10 +59,19 @@ class ZeroShot(Task[str, Result]):
         return Result(answers, truncated=max(row.dropped for row in rows))
 
 
+def judges_labels(outputs: Sequence[str]) -> bool:
+    """Whether a head with these outputs is one of natural-language inference."""
+    return all(len(_find_outputs(outputs, starts)) == 1 for starts in (ENTAILS, CONTRADICTS))
+
+
+def _find_outputs(outputs: Sequence[str], starts: Sequence[str]) -> list[int]:
+    names = ["".join(filter(str.isalpha, name)).casefold() for name in outputs]
+    return [number for number, name in enumerate(names) if name.startswith(tuple(starts))]
+
+
 def find_output(outputs: Sequence[str], starts: Sequence[str]) -> int:
     """The number of the output whose name begins so, letters alone."""
-    names = ["".join(filter(str.isalpha, name)).casefold() for name in outputs]
-    found = [number for number, name in enumerate(names) if name.startswith(tuple(starts))]
+    found = _find_outputs(outputs, starts)
     if len(found) != 1:
         raise BertsmithError(
             f"this model has no one label for {'entailment' if starts == ENTAILS else 'contradiction'} (its labels: "

@@ -1,0 +1,70 @@
+"""Which part of a model is meant by the name of a head: that part as a model of its own.
+
+In: a `Model` with its own heads and adapters, and a name. Out: a `Model` with one head, or with the base's own.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from bertsmith.errors import BertsmithError
+from bertsmith.models.adapters import share_network
+from bertsmith.models.checkpoint import Checkpoint
+
+if TYPE_CHECKING:
+    from bertsmith.model import Model
+
+OF_ADAPTERS = ("adapters", "default_for")  # in bertsmith.json: of a base, not of what is written alone
+# A job, as verbs and heads are called -> the head it needs, and the task that one learns for it.
+JOBS = {
+    "fill": ("mask", ""),
+    "mask": ("mask", ""),
+    "follows": ("follows", ""),
+    "classify": ("classify", "classify"),
+    "zero-shot": ("classify", "zero-shot"),
+    "score": ("classify", "regress"),
+    "rerank": ("classify", "rerank"),
+    "tag": ("tag", "tag"),
+    "answer": ("span", "span"),
+    "span": ("span", "span"),
+    "choose": ("choose", "choose"),
+}
+
+
+def pick_head(model: "Model", name: str | None) -> "Model":
+    """The adapter of that name, or whatever does that job; without a name the base with its own heads, alone."""
+    if name is None:
+        return _make_alone(model, model.checkpoint)
+    if name in model.adapters:
+        return model.adapters[name]
+    default = model.trained.get("default_for", {}).get(name)
+    if default is not None:
+        return model.adapters[str(default)]
+    if name == "embed":
+        return _make_alone(model, _keep_heads(model.checkpoint, {}))
+    if name not in JOBS:
+        known = ", ".join((*model.adapters, "embed", *JOBS))
+        raise BertsmithError(f"head {name!r} is not known; give the name of an adapter or of a job: {known}.")
+    head, task = JOBS[name]
+    home = model.need(head, f"write as a head for {name}", task)
+    if home is not model:
+        return home
+    return _make_alone(model, _keep_heads(model.checkpoint, {head: model.checkpoint.heads[head]}))
+
+
+def _make_alone(model: "Model", checkpoint: Checkpoint) -> "Model":
+    """The model without its adapters."""
+    trained = {key: value for key, value in model.trained.items() if key not in OF_ADAPTERS}
+    return type(model)(
+        model.folder, checkpoint, model.sentence, model.device, model.predictor.budget, trained, base=model.base
+    )
+
+
+def _keep_heads(checkpoint: Checkpoint, heads: Mapping[str, Any]) -> Checkpoint:
+    """The checkpoint with some of its heads, on the same memory."""
+    if set(heads) == set(checkpoint.heads) or checkpoint.network.features is not None:
+        return checkpoint
+    network: Any = checkpoint.network
+    shared: Any = share_network(network, {name: network.heads[name].shape for name in heads})
+    for name in heads:
+        shared.heads[name] = network.heads[name]
+    return Checkpoint(checkpoint.family, checkpoint.config, dict(heads), shared, checkpoint.settings)

@@ -1,0 +1,135 @@
+"""`bertsmith.export_model`: a model is written in the layout that somebody else needs, or in the one that is shipped.
+
+In: a model and the name of a form. Out: a folder that is there whole or not at all, and what was written.
+"""
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, get_args
+
+from bertsmith.errors import BertsmithError
+from bertsmith.export.heads import pick_head
+from bertsmith.export.plain import name_class, write_plain
+from bertsmith.export.shipping import write_shipped
+from bertsmith.loading import load
+from bertsmith.model import Model
+from bertsmith.models.adapters import is_adapter
+from bertsmith.models.files import take_folder, written_aside
+
+Form = Literal["transformers", "compact"]
+STORES: dict[str, str] = {"transformers": "fp32", "compact": "int8"}
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # it becomes a folder's, and part of an id in the server
+
+
+@dataclass(frozen=True)
+class Exported:
+    folder: Path
+    form: str
+    store: str
+    sizes: dict[str, int]  # bytes of each part: "" is the base, the others are its adapters
+    opens: str = ""  # the class of transformers that opens it
+    left_out: list[str] = field(default_factory=list)  # adapters that are not in it
+    errors: dict[str, float] = field(default_factory=dict)  # of each part: how far its numbers are from the ones before
+
+    @property
+    def size(self) -> int:
+        return sum(self.sizes.values())
+
+
+def export_model(
+    source: str | Path | Model | None,
+    out: str | Path,
+    *,
+    to: Form = "transformers",
+    head: str | None = None,
+    store: str | None = None,
+    adapter_store: str | None = None,
+    adapters: Mapping[str, str | Path] | None = None,
+    defaults: Mapping[str, str] | None = None,
+    overwrite: bool = False,
+    download: bool = False,
+) -> Exported:
+    """Write a model as "transformers" opens it, or "compact": the base and its adapters in a quarter of the bytes.
+
+    `head` (transformers) is the name of an adapter, which becomes part of the weights, or of a job (tag, answer, …);
+    without it the base is written with its own heads. `store` is fp32, bf16 or fp16 there, and int8, bf16 or fp32 in
+    the compact form, where `adapter_store` may differ from it. `adapters`, name -> folder, come beside those that the
+    model has; `defaults`, job -> name, say which of them does a job that several can do.
+    """
+    _check(to, head, adapter_store, adapters, defaults)
+    folder, beside = take_folder(out), _check_adapters(adapters)
+    if not isinstance(source, Model):
+        model = load(source, device="cpu", download=download, adapters=beside)
+    else:
+        model = load(source.folder, device="cpu", adapters=beside) if beside else source
+    with _written_new(folder, overwrite) as aside:
+        if to == "transformers":
+            chosen = pick_head(model, head)
+            write_plain(chosen, aside, store or STORES[to])
+            left = [name for name, other in model.adapters.items() if other is not chosen]
+            found = Exported(folder, to, store or STORES[to], _measure(aside), name_class(aside), left)
+        else:
+            base_store = store or STORES[to]
+            errors = write_shipped(model, aside, base_store, adapter_store or base_store, defaults or {})
+            found = Exported(folder, to, base_store, _measure(aside), errors=errors)
+    return found
+
+
+def _check(
+    to: str, head: str | None, adapter_store: str | None, adapters: Mapping[str, str | Path] | None,
+    defaults: Mapping[str, str] | None,
+) -> None:  # fmt: skip
+    """Settings of the other form are refused, not overlooked."""
+    if to not in get_args(Form):
+        raise BertsmithError(f"to={to!r} is not a choice; use one of {', '.join(get_args(Form))}.")
+    if to == "compact" and head is not None:
+        raise BertsmithError("the compact form holds all heads and adapters; leave head out, or write to transformers.")
+    if to == "transformers" and (adapter_store or adapters or defaults):
+        raise BertsmithError("adapters are put together in the compact form alone; a plain folder has one head (head).")
+
+
+def _check_adapters(given: Mapping[str, str | Path] | None) -> dict[str, Path]:
+    found = {name: take_folder(folder) for name, folder in (given or {}).items()}
+    for name, folder in found.items():
+        if not NAME.fullmatch(name):
+            raise BertsmithError(f"{name[:60]!r} cannot be an adapter's name; use letters, digits and . _ - alone.")
+        if (folder / "config.json").exists() and not is_adapter(folder):
+            raise BertsmithError(
+                f"{folder} is a whole model and not an adapter; train it on the base with --lora, or as one of several "
+                "heads with --members."
+            )
+    return found
+
+
+@contextmanager
+def _written_new(folder: Path, overwrite: bool) -> Iterator[Path]:
+    """As `written_aside`, and nothing of what was there before stays."""
+    is_full = folder.is_dir() and any(folder.iterdir())
+    if is_full and not overwrite:
+        raise BertsmithError(f"{folder} is not empty; give another folder, or overwrite it (--overwrite).")
+    if is_full and not ((folder / "config.json").exists() or is_adapter(folder)):
+        raise BertsmithError(f"{folder} holds no model, so it is not overwritten; give another folder.")
+    old: Path | None = None
+    with written_aside(folder) as aside:
+        yield aside
+        if folder.is_dir():
+            old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
+            folder.rename(old / folder.name)
+    if old is not None:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _measure(folder: Path) -> dict[str, int]:
+    """Bytes of all files, those of each adapter apart."""
+    sizes = {"": 0}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            parts = path.relative_to(folder).parts
+            name = parts[1] if parts[0] == "adapters" and len(parts) > 2 else ""
+            sizes[name] = sizes.get(name, 0) + path.stat().st_size
+    return sizes
