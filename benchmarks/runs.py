@@ -103,7 +103,13 @@ def write(options: argparse.Namespace, found: dict[str, Any]) -> None:
 
 def spell_script() -> str:
     """The command of the script without the folders of whoever ran it."""
-    folders = ("--data", "--model", "--out", "--cache")
-    words = [f"benchmarks/{Path(sys.argv[0]).name}", *sys.argv[1:]]
-    shown = ["DIR" if place and words[place - 1] in folders else word for place, word in enumerate(words)]
-    return "python " + shlex.join(shown)
+    folders = ("--data", "--model", "--out", "--cache", "--keep", "--held-out", "--blimp")
+    words = ["", *sys.argv[1:]]
+    shown = ["DIR" if words[place - 1] in folders else hide_folder(words[place]) for place in range(1, len(words))]
+    return f"python benchmarks/{Path(sys.argv[0]).name} {shlex.join(shown)}".rstrip()
+
+
+def hide_folder(word: str) -> str:
+    """A path, alone or behind NAME=, without where it is."""
+    name, equals, _ = word.rpartition("=")
+    return f"{name}{equals}DIR" if "/" in word else word

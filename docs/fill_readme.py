@@ -19,7 +19,7 @@ from bertsmith.cli.app import app
 sys.path.insert(0, str(Path(__file__).parent))  # where this is run as a file by another program
 from pretraining_tables import PRETRAINING
 from serving_tables import SERVING
-from tables import ROOT, heading, read_results, table
+from tables import ROOT, fill_tables, heading, read_results, rewrite, table
 
 README = ROOT / "README.md"
 
@@ -208,24 +208,5 @@ TABLES = {
 }
 
 
-def fill(page: str) -> str:
-    for name, make in TABLES.items():
-        start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
-        if start not in page and not make():  # nothing to show yet, and no place for it
-            continue
-        before, _, rest = page.partition(start)
-        _, _, after = rest.partition(end)
-        page = f"{before}{start}\n{make()}\n{end}{after}"
-    return page
-
-
-def main() -> None:
-    page = README.read_text(encoding="utf-8")
-    filled = fill(page)
-    if "--check" in sys.argv:
-        sys.exit("README.md is out of date: run python docs/fill_readme.py" if filled != page else 0)
-    README.write_text(filled, encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    rewrite(README, lambda page: fill_tables(page, TABLES))

@@ -1,6 +1,8 @@
 """What every table of README.md is made with: files of benchmarks/results in, Markdown out."""
 
 import json
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,29 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 def read_results(pattern: str) -> list[dict[str, Any]]:
     paths = sorted((ROOT / "benchmarks" / "results").glob(pattern))
     return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+
+
+def fill_tables(page: str, tables: Mapping[str, Callable[[], str]], missing: str = "") -> str:
+    """The page with each table between its marks; one that has figures and no place on the page is an error."""
+    for name, make in tables.items():
+        start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+        made = make() or missing
+        if start in page and end in page:
+            before, _, rest = page.partition(start)
+            page = f"{before}{start}\n{made}\n{end}{rest.partition(end)[2]}"
+        elif made and made != missing:
+            sys.exit(f"there are figures for the table {name!r} and no place for it: put {start} and {end} on the page")
+    return page
+
+
+def rewrite(path: Path, fill: Callable[[str], str]) -> None:
+    """Of a script: fills the page, or with --check ends with status 1 where it is out of date."""
+    page = path.read_text(encoding="utf-8")
+    filled = fill(page)
+    if "--check" in sys.argv:
+        here = path.relative_to(ROOT)
+        sys.exit(f"{here} is out of date: run python docs/{Path(sys.argv[0]).name}" if filled != page else 0)
+    path.write_text(filled, encoding="utf-8")
 
 
 def heading(found: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ nothing that another one has done. The one that is forked only imports: it has n
 import atexit
 import gc
 import importlib
+import io
 import json
 import os
 import runpy
@@ -41,13 +42,16 @@ class Starter:
         self.process.wait()
         self.process.stdout.close()
 
-    def run(self, words: Sequence[str], folder: Path, given: bytes = b"") -> subprocess.CompletedProcess[str]:
-        """`words` begin with the module; `given` is the standard input."""
+    def run(
+        self, words: Sequence[str], folder: Path, given: bytes = b"", terminal: bool = False
+    ) -> subprocess.CompletedProcess[str]:
+        """`words` begin with the module; `given` is the standard input; `terminal`: as if a person looked on."""
         assert self.process.stdin is not None and self.process.stdout is not None
         with tempfile.TemporaryDirectory() as place:
             streams = [Path(place) / name for name in ("in", "out", "err")]
             streams[0].write_bytes(given)
-            asked = {"words": list(words), "folder": str(folder), "streams": [str(path) for path in streams]}
+            asked = {"words": list(words), "folder": str(folder), "streams": [str(path) for path in streams],
+                     "terminal": terminal}  # fmt: skip
             self.process.stdin.write(json.dumps(asked) + "\n")
             self.process.stdin.flush()
             answer = self.process.stdout.readline()
@@ -56,7 +60,14 @@ class Starter:
         return subprocess.CompletedProcess(list(words), int(answer), said, complained)
 
 
-def become(words: list[str], folder: str, streams: list[str]) -> NoReturn:
+class Shown(io.TextIOWrapper):
+    """Standard output that takes itself for a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def become(words: list[str], folder: str, streams: list[str], terminal: bool) -> NoReturn:
     """Turns this process into `python -m WORDS` in that folder."""
     os.chdir(folder)
     for number, path in enumerate(streams):
@@ -66,6 +77,8 @@ def become(words: list[str], folder: str, streams: list[str]) -> NoReturn:
     # New objects: the old ones may hold what was read ahead, and know what the streams were.
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    if terminal:
+        sys.stdout = Shown(os.fdopen(1, "wb", closefd=False), encoding="utf-8")
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", buffering=1, closefd=False)
     sys.argv = words
     status = run_module(words[0])

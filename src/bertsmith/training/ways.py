@@ -58,8 +58,6 @@ class AdapterWay(Way):
     def start(self, last: Path | None) -> tuple[Checkpoint, str]:
         if is_adapter(self.source):
             raise BertsmithError(f"{self.source} is an adapter itself; give its base model, or save it whole first.")
-        if self.task.head is None:
-            raise BertsmithError(f"an adapter cannot be trained for {self.task.name}; leave lora out.")
         fitted, where = self._fit(open_checkpoint(self.source), True)
         shape = LoraShape(self.training.lora, self.training.lora_alpha, self.training.lora_targets)
         put_lora(fitted, shape, self.training.seed)

@@ -1,0 +1,248 @@
+"""The recipe of the house model: what is gathered, what is kept apart, what is measured and told of it."""
+
+import json
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def scripts():
+    """The scripts stand outside the package, and find each other by their folders."""
+    added = [str(ROOT / name) for name in ("house", "benchmarks", "docs")]
+    sys.path[:0] = added
+    yield
+    for path in added:
+        sys.path.remove(path)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    """A few lines of each set in its makers' format."""
+    folder = tmp_path_factory.mktemp("sets")
+    write_nli(folder)
+    write_questions(folder)
+    for name, lines in {
+        "glue/SST-2/train.tsv": ["sentence\tlabel", "a fine film\t1", "dull\t0"],
+        "imdb/train.jsonl": [json.dumps({"text": "Long and good.", "label": "pos"})],
+        "wikiann_en/train": ["en:Paris\tB-LOC", "en:is\tO", "", "en:Rome\tB-LOC"],
+        "multilingual/de.txt": ["Ein Satz."],
+    }.items():
+        write(folder / name, lines)
+    return folder
+
+
+def write(path: Path, lines: list[str]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def write_nli(folder: Path) -> None:
+    from gathering import NLI
+
+    for number, source in enumerate(NLI):
+        pairs = [(f"premise {number}", f"{label} {number}", label) for label in ("entailment", "contradiction")]
+        pairs += [("shared", "pair", "neutral")]
+        if source.path.endswith(".tsv"):
+            rows = ["index\tsentence1\tsentence2\tgold_label"]
+            rows += [f"{i}\t{a}\t{b}\t{label}" for i, (a, b, label) in enumerate(pairs)]
+            write(folder / source.path, [*rows, "9\tno\tlabel\t-"])
+        else:
+            label = {"neutral": "not_entailment"} if "scitail" in source.path else {}
+            rows = [json.dumps({"premise": a, "hypothesis": b, "label": label.get(c, c)}) for a, b, c in pairs]
+            write(folder / source.path, rows)
+
+
+def write_questions(folder: Path) -> None:
+    from gathering import SQUAD, UNANSWERABLE
+
+    for source in (*SQUAD, UNANSWERABLE):
+        qas = [{"id": "1", "question": f"who in {source.path}?", "answers": [{"text": "Ada", "answer_start": 0}]}]
+        if source is UNANSWERABLE:
+            qas += [{"id": "2", "question": "why?", "answers": [], "is_impossible": True}]
+        article = {"title": "t", "paragraphs": [{"context": "Ada wrote.", "qas": qas}]}
+        write(folder / source.path, [json.dumps({"version": "1.1", "data": [article]})])
+
+
+def test_each_pair_once_and_what_counts_twice_twice(data):
+    from gathering import NLI, gather_nli
+
+    records, counts = gather_nli(data)
+    assert {record["label"] for record in records} == {"entailment", "contradiction", "neutral"}
+    assert counts[NLI[0].path] == 3 and all(counts[source.path] == 2 for source in NLI[1:])  # "shared" is known by then
+    assert len(records) == sum(counts[source.path] * source.times for source in NLI)
+    assert records == gather_nli(data)[0]  # the same order every time
+
+
+def test_what_is_shipped_leaves_out_what_may_not_go_along(data):
+    from gathering import NLI, SQUAD, gather_nli, gather_questions
+
+    counts = gather_nli(data, shipped=True)[1]
+    assert all("-NC" not in source.licence for source in NLI if source.path in counts) and len(counts) < len(NLI)
+    articles, counts = gather_questions(data, shipped=True, unanswerable=True)
+    assert len(counts) == sum(source.is_shipped for source in SQUAD) + 1
+    ids = [qa["id"] for article in articles for one in article["paragraphs"] for qa in one["qas"]]
+    assert len(ids) == len(set(ids))  # two sets number their questions alike
+
+
+def test_sentiment_speaks_one_language(data):
+    from gathering import gather_sentiment
+
+    assert {record["label"] for record in gather_sentiment(data)[0]} == {"positive", "negative"}
+
+
+def test_search_pairs_have_something_that_does_not_belong(data):
+    from gathering import gather_search
+
+    records, counts = gather_search(data, shipped=True)
+    assert counts["asked twice"] == 0 and all(set(record) == {"text", "pair", "negative"} for record in records)
+
+
+def test_half_of_the_sentences_follow(tmp_path):
+    from gathering import gather_follows
+
+    documents = [[f"This is sentence number {i} of story {d} here." for i in range(6)] for d in range(3)]
+    write(tmp_path / "text.txt", [" ".join(one) + "\n" for one in documents])
+    records, counts = gather_follows(tmp_path / "text.txt", pairs=40)
+    assert counts == {"documents": 3, "pairs": 40}
+    for record in records:
+        first, second = (next(one for one in documents if record[side] in one) for side in ("text", "pair"))
+        follows = first is second and first.index(record["pair"]) == first.index(record["text"]) + 1
+        assert follows == (record["label"] == "follows")
+
+
+def test_benchmarks_of_tags_are_excluded_as_sentences(data, tmp_path):
+    from cleaning import list_benchmarks
+
+    found = list_benchmarks(data, tmp_path)
+    assert data / "glue" in found and data / "multilingual" not in found
+    assert (tmp_path / "exclude/wikiann_en/train.txt").read_text().splitlines() == ["Paris is", "Rome"]
+
+
+def known(turn, task, value):
+    metrics = {task.metric: {"value": value, "low": value - 0.1, "high": value + 0.1, "n": 9}}
+    return {"name": turn.name, "model": turn.model, "metrics": metrics}
+
+
+def make_house(tmp_path: Path):
+    from house import House
+    from pretrained import Figures
+
+    options = Namespace(out=tmp_path / "house.json", again=False, tiny=False, folders={"ours": "x"}, keep=str(tmp_path),
+                        device="cpu", threads=1, commit="c", data=tmp_path)  # fmt: skip
+    return House(options, Figures(options, "python benchmarks/house.py"))
+
+
+def test_the_rate_is_chosen_by_the_first_seed_and_the_median_tells(tmp_path):
+    from house import Turn, summarize
+    from house_rows import FIVE, TASKS
+
+    house = make_house(tmp_path)
+    assert house.best_rate("ours", "cola") is None and house.others("ours", "cola") == []
+    for name in FIVE:
+        task = TASKS[name]
+        for place, rate in enumerate(task.rates):
+            house.figures.rows |= one(Turn("ours", name, rate, 1), task, 0.5 + 0.1 * (place == 1))
+        assert house.best_rate("ours", name) == task.rates[1]
+        others = house.others("ours", name)
+        assert [turn.seed for turn in others] == list(range(2, task.seeds + 1))
+        for turn in others:
+            house.figures.rows |= one(turn, task, 0.7)
+    told = summarize(house)["ours"]["glue5"]
+    assert told["value"] == pytest.approx(70) and told["tasks"]["cola"]["scores"] == [60, 70, 70, 70, 70]
+    house.options.folders = {"another": "y"}  # of a later call for the same file
+    assert summarize(house)["ours"]["glue5"] == told
+    assert told["tasks"]["sst2"]["seeds"] == 3 and told["low"] < 70 < told["high"] and told["high"] - 70 < 10
+
+
+def one(turn, task, value):
+    return {turn.name: known(turn, task, value)}
+
+
+def test_every_mark_has_a_row_and_a_title():
+    from house_rows import MARKS, MEASURES, TASKS, UNTRAINED, count_runs, plan_seconds
+    from house_tables import TASKS as NAMES
+    from house_tables import TITLES
+
+    assert set(MARKS) == set(MEASURES) == set(TITLES) == {t.measure for t in TASKS.values()} | set(UNTRAINED)
+    assert set(NAMES) == set(TASKS)
+    assert all(low < goal < high for low, goal, high in MARKS.values())
+    assert sum(plan_seconds(task, count_runs(task), 12) for task in TASKS.values()) < 1800  # of one session
+
+
+def test_the_shipped_heads_learnt_nothing_from_conll():
+    from gathering import NLI, SENTIMENT, SQUAD
+    from heads import HEADS
+
+    from bertsmith.resident import JOBS
+
+    files = [head.train for head in HEADS.values()] + [source.path for source in (*NLI, *SQUAD, *SENTIMENT)]
+    assert not any("conll2003" in file for file in files)
+    jobs = [job for head in HEADS.values() for job in head.jobs]
+    assert len(jobs) == len(set(jobs)) and set(jobs) <= set(JOBS)
+
+
+def test_the_card_is_filled_from_files_alone(monkeypatch):
+    import house_tables
+
+    page = house_tables.CARD.read_text(encoding="utf-8")
+    assert house_tables.fill(page) == page  # not out of date
+    monkeypatch.setattr(house_tables, "read_results", lambda pattern: [])
+    empty = house_tables.fill(page)
+    assert empty.count(house_tables.MISSING) == len(house_tables.HOUSE) and house_tables.fill(empty) == empty
+
+
+def test_a_free_form_learns_and_is_read_again(tmp_path):
+    """In a process of its own: what it installs must not be there for other tests."""
+    import os
+    import subprocess
+
+    script = f"""
+import sys
+sys.path.insert(0, {str(ROOT / "benchmarks")!r})
+import free_form, torch
+free_form.install()
+from bertsmith.data.batch import Batch
+from bertsmith.models.checkpoint import load_checkpoint, save_checkpoint
+from bertsmith.models.fresh import make_fresh
+import numpy as np
+made = make_fresh("free-base", ["mask"], {{"vocabulary": 50, "depth": 4, "width": 32, "heads": 2, "inner": 128,
+    "positions": 32, "window": 0, "global_every": 1}}, {{}})
+network = made.network
+ids = np.arange(10)
+batch = Batch.of_flat(ids, np.zeros_like(ids), (6, 4), torch.device("cpu"))
+with torch.no_grad():
+    network.stream.bias.normal_()
+hidden = network(batch)
+hidden.square().sum().backward()
+assert all(p.grad is not None and p.grad.abs().sum() > 0 for n, p in network.named_parameters()
+           if not n.startswith("heads.") and n != "embed.norm.bias"), "some learns nothing"
+q, k, _ = network.blocks[0].attention.qkv(torch.randn(3, 32)).view(3, 3, 2, 16).unbind(1)
+assert torch.allclose(q.norm(dim=-1), torch.full((3, 2), 4.0), atol=1e-3)
+save_checkpoint(made, __import__("pathlib").Path({str(tmp_path)!r}))
+again = load_checkpoint(__import__("pathlib").Path({str(tmp_path)!r})).network
+assert torch.equal(again(batch), hidden)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ})
+    assert done.returncode == 0, done.stderr[-1500:]
+
+
+def test_every_trial_says_what_is_expected_and_asks_for_what_there_is():
+    from proxies import LONG, TRIALS, USUAL, drop_sizes, spell
+
+    from bertsmith.training.recipes import KINDS
+
+    options = Namespace(tiny=False, seconds=60.0)
+    for name, trial in TRIALS.items():
+        assert len(trial.expected.split()) > 1, name
+        words = spell(name, options)
+        assert words[:2] == ["--recipe", trial.recipe] and words[-2] == "--minutes"
+        assert float(words[-1]) == pytest.approx(trial.times, rel=1e-3)
+        settings = [word[2:].replace("-", "_") for word in words if word.startswith("--")]
+        assert set(settings) <= {"recipe", "minutes", *KINDS}, name
+        assert not {"--depth", "--tokens"} & set(drop_sizes(trial.flags).split())
+    assert TRIALS["smith"].flags == "" and TRIALS["smith"].corpus == USUAL and set(LONG) <= set(TRIALS)
