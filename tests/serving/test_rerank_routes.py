@@ -86,9 +86,10 @@ def test_an_adapter_is_asked_by_its_name(heads, adapters):
         told = post(made, "/classify", model="bare:liked", input=TEXTS)
         assert told["model"] == "bare:liked"
         wanted = library.use("liked").classify(TEXTS)
-        near(told["data"], [[{"score": a["score"], "label": a["label"]} for a in one] for one in wanted])
-        answer = made.post("/classify", json={"model": "bare", "input": TEXTS})
-        assert answer.status_code == 400 and "liked, better; say which" in answer.json()["error"]["message"]
+        expected = [[{"score": a["score"], "label": a["label"]} for a in one] for one in wanted]
+        near(told["data"], expected)
+        # "better" learnt from pairs, so that of a text alone only one can be meant
+        near(post(made, "/classify", model="bare", input=TEXTS)["data"], expected)
 
 
 @pytest.mark.parametrize("path", ["/v1/rerank", "/rerank"])

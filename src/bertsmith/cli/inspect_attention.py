@@ -45,7 +45,7 @@ def attention(
     Examples:
       bertsmith inspect attention "The river bank was muddy." --out attention.html
       bertsmith inspect attention "The river bank was muddy." "The bank raised its rates." --out pair.html --neurons
-      bertsmith inspect attention "The river bank was muddy." --layer 2 --head 4
+      bertsmith inspect attention "The river bank was muddy." --layer 0 --head 4
     """
     if head is not None and layer is None:
         raise BertsmithError("--head needs a --layer that it is in.")

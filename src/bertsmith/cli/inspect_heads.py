@@ -50,7 +50,7 @@ def heads(
     \b
     Examples:
       bertsmith inspect heads --data reviews.csv --model my-classifier --out heads.html
-      bertsmith inspect heads --data reviews.csv --model my-classifier --heads 3.5,2.1
+      bertsmith inspect heads --data reviews.csv --model my-classifier --heads 0.5,0.1
       bertsmith inspect heads --job similar "The river bank was muddy." "A savings bank."
     """
     check_flags({**columns, **choices})

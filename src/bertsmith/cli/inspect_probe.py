@@ -41,7 +41,7 @@ def probe(
     \b
     Examples:
       bertsmith inspect probe --train train.conll --dev dev.conll --out probe.svg
-      bertsmith inspect probe --train reviews.csv --dev more-reviews.csv --label mood
+      bertsmith inspect probe --train reviews.csv --dev more-reviews.csv
     """
     check_out(out)
     as_json = out is None and wants_json(options.as_json)

@@ -57,7 +57,7 @@ def senses(
     Examples:
       bertsmith inspect senses --example bank --out bank.html
       bertsmith inspect senses bank "We sat on the bank of the river." "The bank raised its rates."
-      bertsmith inspect senses --example apple --layer 3
+      bertsmith inspect senses --example apple --layer 1
     """
     check_out(out)
     if benchmark is not None:
