@@ -53,7 +53,7 @@ def ask(objective, rows, seed=0, done=0.0, given=None, two=False):
 
 def run(objective, network, asked):
     """What a pass costs, name -> mean, and the weighted sum."""
-    summed = objective.losses(network, network(asked.batch), asked.batch, asked.given)
+    summed = objective.losses(network, objective.read(network, asked), asked.batch, asked.given)
     means = {name: total / count for name, (total, count) in summed.items()}
     weights = objective.weights(0.0)
     return means, sum(weights.get(name, 1.0) * mean for name, mean in means.items())

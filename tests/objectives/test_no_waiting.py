@@ -49,7 +49,7 @@ def test_shapes_follow_from_what_the_host_knows(kind, open_network):
     batch = Batch.of(rows, device="meta")
     given = {"pairs": torch.zeros(len(rows), dtype=torch.long, device="meta")}
     asked = objective.ask(batch, given, count_ordinary(rows), 0.4)
-    hidden = network(asked.batch)
+    hidden = objective.read(network, asked)
     summed = objective.losses(network, hidden, asked.batch, asked.given)
     assert set(summed) == set(objective.expect(count_ordinary(rows), len(rows), 0.4))
     sum(total / count for total, count in summed.values()).backward()

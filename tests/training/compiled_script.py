@@ -1,9 +1,10 @@
 """Run by test_compiled.py in a process of its own, as Triton reads how it is to run when it is imported.
 
-    python compiled_script.py PRESET
+    python compiled_script.py PRESET all|asked
 
 Steps over ragged rows as a GPU makes them, its kernels interpreted on the CPU: prints of each step the loss, the same
-by plain passes, and how many graphs were compiled so far.
+by plain passes, and how many graphs were compiled so far. `asked`: the last layer leaves out what nothing is asked of;
+the plain passes never do.
 """
 
 import os
@@ -33,6 +34,9 @@ class Ragged:
 
     names, weights, examples = ("loss",), {}, 0
 
+    def __init__(self, is_sparse):
+        self.is_sparse = is_sparse
+
     def work(self, step):
         draw = np.random.default_rng(step)
         lengths, longest = [], (32, 60, 32, 150)[step]  # the last is more than one program of a kernel holds
@@ -45,7 +49,8 @@ class Ragged:
         return Work(ids, np.zeros_like(ids), tuple(lengths), given, {"loss": float(count)})
 
     def losses(self, network, batch, given, work):
-        return {"loss": token_costs(network, network(batch), batch, given["at"], given["gold"])[0]}
+        hidden = network(batch.wanting(given["at"]) if self.is_sparse else batch)
+        return {"loss": token_costs(network, hidden, batch, given["at"], given["gold"])[0]}
 
 
 def make_network(preset):
@@ -55,8 +60,8 @@ def make_network(preset):
     return make_fresh(preset, ("mask",), sizes, {"pad": 0}, seed=1).network.train()
 
 
-def run(kind, preset, steps=4, counter=None):
-    network, study = make_network(preset), Ragged()
+def run(kind, preset, is_sparse=False, steps=4, counter=None):
+    network, study = make_network(preset), Ragged(is_sparse)
     passes = kind(network, study, SETTINGS, CPU, "fp32", Ranks(0, 1, CPU))
     optimizer = make_optimizer(network, SETTINGS)
     found = []
@@ -73,5 +78,6 @@ if __name__ == "__main__":
     compile_as_ever = torch.compile
     torch.compile = lambda function, **options: compile_as_ever(function, backend=counter, **options)
     attention._has_varlen = lambda q: True  # so that the kernels for a GPU are chosen
-    for (one, _), (other, graphs) in zip(plain, run(TwinPasses, sys.argv[1], counter=counter), strict=True):
+    compiled = run(TwinPasses, sys.argv[1], sys.argv[2] == "asked", counter=counter)
+    for (one, _), (other, graphs) in zip(plain, compiled, strict=True):
         print(one, other, graphs)

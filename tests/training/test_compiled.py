@@ -68,11 +68,12 @@ def test_a_twin_is_apart(tmp_path):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is for Linux only")
+@pytest.mark.parametrize("reads", ["all", "asked"])
 @pytest.mark.parametrize("preset", ["bert-base", "modernbert-base"])
-def test_ragged_rows_share_their_graphs(preset):
+def test_ragged_rows_share_their_graphs(preset, reads):
     """What a GPU would run, step by step the plain loss; and no new lengths or places make it compile again."""
     script = Path(__file__).with_name("compiled_script.py")
-    done = subprocess.run([sys.executable, str(script), preset], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, str(script), preset, reads], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     steps = [[float(number) for number in line.split()] for line in done.stdout.splitlines()]
     assert len(steps) == 4

@@ -26,6 +26,7 @@ class Batch:
     lengths: tuple[int, ...]
     causal: bool = False  # whether a token sees only itself and those before it in its row
     watched: list[Tensor] | None = None  # where each layer puts its queries, keys and values; None: it does not
+    wanted: Tensor | None = None  # the places, each once, whose last states are read; None: every place
     reach: Tensor | None = None  # (longest, 0), in a batch for compiled passes: a size may change there, a number not
 
     @classmethod
@@ -77,6 +78,12 @@ class Batch:
         """The same rows, each token of which sees only what came before it."""
         found = copy(self)
         found.causal = True
+        return found
+
+    def wanting(self, places: Tensor | None) -> "Batch":
+        """The same rows for a pass of which only the last states at these places are read."""
+        found = copy(self)
+        found.wanted = places
         return found
 
     def watching(self, is_on: bool) -> "Batch":

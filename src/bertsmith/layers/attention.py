@@ -22,7 +22,10 @@ class Attention(nn.Module):
         self.qkv = Linear(config.width, 3 * config.width, config.bias)
         self.out = Linear(config.width, config.width, config.bias)
 
-    def forward(self, x: Tensor, batch: Batch, turns: Turns | None, add: Tensor) -> Tensor:
+    def forward(
+        self, x: Tensor, batch: Batch, turns: Turns | None, add: Tensor, at: Tensor | None = None
+    ) -> Tensor:
+        """What each token takes from its row, added to `add`; `at` asks for some tokens only."""
         tokens, filler = len(batch.ids), len(x) - len(batch.ids)  # x may end in rows that are no tokens
         drop = self.attention_dropout if self.training else 0.0
         qkv = self.qkv(x)[:tokens]
@@ -30,7 +33,11 @@ class Attention(nn.Module):
             mixed = _attend_packed(qkv, batch, self.heads, turns, self.window, drop)  # (tokens, width)
         else:
             mixed = self._mix(qkv.view(tokens, 3, self.heads, -1), batch, turns, drop).reshape(tokens, -1)
-        return self.out(F.pad(mixed, (0, 0, 0, filler)) if filler else mixed, add=add, drop=self.dropout)
+        if at is not None:
+            mixed, add = mixed.index_select(0, at), add.index_select(0, at)
+        elif filler:
+            mixed = F.pad(mixed, (0, 0, 0, filler))
+        return self.out(mixed, add=add, drop=self.dropout)
 
     def _mix(self, qkv: Tensor, batch: Batch, turns: Turns | None, drop: float) -> Tensor:
         """qkv (tokens, 3, heads, size) -> (tokens, heads, size)"""

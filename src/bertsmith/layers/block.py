@@ -48,12 +48,12 @@ class Block(nn.Module):
         self.feed_norm = norm(config)
         self.feed = FeedForward(config)
 
-    def forward(self, x: Tensor, batch: Batch, turns: Turns | None = None) -> Tensor:
-        """x (tokens, width)"""
+    def forward(self, x: Tensor, batch: Batch, turns: Turns | None = None, at: Tensor | None = None) -> Tensor:
+        """x (tokens, width); `at` asks for some tokens only, which look at all of them."""
         if self.pre_norm:
-            x = self.attention(self.attention_norm(x), batch, turns, add=x)
+            x = self.attention(self.attention_norm(x), batch, turns, add=x, at=at)
             return self.feed(self.feed_norm(x), add=x)
-        x = self.attention_norm(self.attention(x, batch, turns, add=x))
+        x = self.attention_norm(self.attention(x, batch, turns, add=x, at=at))
         return self.feed_norm(self.feed(x, add=x))
 
 

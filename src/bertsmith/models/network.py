@@ -62,23 +62,34 @@ class Network(nn.Module):
         return hidden
 
     def states(self, batch: Batch) -> Iterator[Tensor]:
-        """The hidden states after the embedding and after each layer in turn, (tokens, width) each."""
+        """The hidden states after the embedding and after each layer in turn, (tokens, width) each.
+
+        Of a batch that wants some places alone, the last states of all others are 0: behind the last layer's attention
+        nothing is computed for them.
+        """
         x = self.quick(Embedding.join)(self.embed, *self.embed.look_up(batch))
         tokens = len(x)
         if self.packed:
             x = F.pad(x, (0, 0, 0, round_rows(tokens) - tokens))
         near, far = self._turns(batch)
+        wanted = None if self.packed else batch.wanted
         for layer, block in enumerate(self.order):
             yield x[:tokens]
             turned = near if near is not far and self.config.is_local(layer) else far
             # Whoever is watched fills a list, whose length would be another graph in each layer.
             compiled = self.compiled if batch.watched is None else None
-            run = block if compiled is None else partial(compiled, block)
+            at = wanted if layer == len(self.order) - 1 else None
+            # A last layer for few places is not compiled: a graph of its own would cost more seconds than it saves.
+            run = block if compiled is None or at is not None else partial(compiled, block)
             if self.recompute and x.requires_grad:
-                x = checkpoint(run, x, batch, turned, use_reentrant=False)
+                x = checkpoint(run, x, batch, turned, at, use_reentrant=False)
             else:
-                x = run(x, batch, turned)
-        yield x[:tokens] if self.final_norm is None else self.quick(_norm)(self.final_norm, x[:tokens])
+                x = run(x, batch, turned, at)
+        if wanted is not None:
+            last = x if self.final_norm is None else self.final_norm(x)
+            yield last.new_zeros(tokens, last.shape[1]).index_copy(0, wanted, last)
+        else:
+            yield x[:tokens] if self.final_norm is None else self.quick(_norm)(self.final_norm, x[:tokens])
 
     def score(self, hidden: Tensor, batch: Batch, head: str, at: Tensor | None = None) -> Tensor:
         """A head's scores for each token or row; `at` asks for some tokens only."""

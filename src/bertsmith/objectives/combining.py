@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
 from bertsmith.models.network import Network
+from bertsmith.objectives.lookup import find_places
 from bertsmith.objectives.masked_tokens import Schedule, at_share
 from bertsmith.objectives.objective import Asked, Objective, Summed
 
@@ -55,6 +56,16 @@ class Sum(Objective):
             asked = each.ask(batch, given, tokens, done)
             batch, given = asked.batch, asked.given
         return Asked(batch, given)
+
+    def places(self, network: Network, batch: Batch, given: Mapping[str, Tensor]) -> Tensor | None:
+        found = [each.places(network, batch, given) for each in self.objectives]
+        some = [places for places in found if places is not None]
+        if len(some) < len(found):
+            return None
+        every = torch.cat(some)
+        # Where fewer words are hidden than the host expects, any places fill up, those of the others among them.
+        marks = torch.zeros(len(batch.ids), dtype=torch.bool, device=every.device).index_fill(0, every, True)
+        return find_places(marks, len(every))
 
     def losses(self, network: Network, hidden: Tensor, batch: Batch, given: Mapping[str, Tensor]) -> Summed:
         return _merge(each.losses(network, hidden, batch, given) for each in self.objectives)
@@ -106,6 +117,9 @@ class Stages(Objective):
         asked = self.now(done).ask(batch, given, tokens, done)
         # The key alone says who asked, which the host knows without looking into a tensor.
         return Asked(asked.batch, {**asked.given, f"stage {self.number(done)}": torch.empty(0)})
+
+    def places(self, network: Network, batch: Batch, given: Mapping[str, Tensor]) -> Tensor | None:
+        return self._asker(given).places(network, batch, given)
 
     def losses(self, network: Network, hidden: Tensor, batch: Batch, given: Mapping[str, Tensor]) -> Summed:
         return self._asker(given).losses(network, hidden, batch, given)

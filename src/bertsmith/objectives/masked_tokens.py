@@ -66,6 +66,9 @@ class MaskedTokens(Objective):
         read = batch.ids.scatter(0, at, torch.where(chosen, put, there))
         return read, at, torch.where(chosen, there, NONE)
 
+    def places(self, network: Network, batch: Batch, given: Mapping[str, Tensor]) -> Tensor | None:
+        return given["at"]
+
     def losses(self, network: Network, hidden: Tensor, batch: Batch, given: Mapping[str, Tensor]) -> Summed:
         at, gold = given["at"], given["gold"]
         return {"masked": token_costs(network, hidden, batch, at, gold, self.z_loss, self.chunk)}

@@ -41,7 +41,7 @@ Summed = dict[str, tuple[Tensor, Tensor]]  # name -> a sum and how many items it
 class Objective:
     """Override `expect`, `ask` and `losses`. `done` is the share of the run that is over, from 0 to 1.
 
-    A pass is `asked = ask(…)`, `hidden = network(asked.batch)`, `losses(network, hidden, asked.batch, asked.given)`,
+    A pass is `asked = ask(…)`, `hidden = read(network, asked)`, `losses(network, hidden, asked.batch, asked.given)`,
     all three with gradients on when training: one that reads with another network first (a generator) does so in
     `ask`. What is minimised is, over the names, the weight times the sum over all passes divided by the count over all.
     """
@@ -66,6 +66,15 @@ class Objective:
         """`tokens` of the batch are no specials and no filler; `given["pairs"]` (rows,) is 0 where B follows A, 1 where
         it does not, and -100 for a row that is none."""
         return Asked(batch, given)
+
+    def places(self, network: Network, batch: Batch, given: Mapping[str, Tensor]) -> Tensor | None:
+        """Where `losses` and `measures` read the last states, each place once; None: everywhere."""
+        return None
+
+    def read(self, network: Network, asked: Asked) -> Tensor:
+        """The last hidden states, (tokens, width); 0 at places that nothing is asked of."""
+        hidden: Tensor = network(asked.batch.wanting(self.places(network, asked.batch, asked.given)))
+        return hidden
 
     def losses(self, network: Network, hidden: Tensor, batch: Batch, given: Mapping[str, Tensor]) -> Summed:
         """`hidden` are the last states, (tokens, width). One that reads with a teacher too does so here."""

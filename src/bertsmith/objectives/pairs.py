@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from bertsmith.data.batch import Batch
+from bertsmith.layers.heads import Head
 from bertsmith.models.network import Network
 from bertsmith.objectives.costs import NONE
 from bertsmith.objectives.objective import Objective, Summed
@@ -32,6 +33,11 @@ class SentencePair(Objective):
 
     def expect(self, tokens: int, rows: int, done: float) -> dict[str, float]:
         return {self.names[0]: rows}
+
+    def places(self, network: Network, batch: Batch, given: Mapping[str, Tensor]) -> Tensor | None:
+        head = network.heads["follows"]
+        assert isinstance(head, Head)
+        return batch.firsts if head.shape.reads == "first" else None
 
     def losses(self, network: Network, hidden: Tensor, batch: Batch, given: Mapping[str, Tensor]) -> Summed:
         pairs = given["pairs"]

@@ -42,7 +42,7 @@ class ReplacedTokens(Objective):
     def ask(self, batch: Batch, given: Mapping[str, Tensor], tokens: int, done: float) -> Asked:
         asked = self.masking.ask(batch, given, tokens, done)
         at, gold = asked.given["at"], asked.given["gold"]
-        states = self.generator(asked.batch.watching(False))
+        states = self.masking.read(self.generator, Asked(asked.batch.watching(False), asked.given))
         cost, count = token_costs(
             self.generator, states, asked.batch, at, gold, self.masking.z_loss, self.masking.chunk
         )

@@ -125,7 +125,7 @@ class PretrainingStudy:
         """The mean of each loss, as many times as the host expected items: it divides by that in the end."""
         facts = work.facts
         asked = self.objective.ask(batch, given, int(facts["ordinary"]), facts["done"])
-        hidden = network(asked.batch)
+        hidden = self.objective.read(network, asked)
         found = self.objective.losses(network, hidden, asked.batch, asked.given)
         expected = self.objective.expect(int(facts["ordinary"]), int(facts["rows"]), facts["done"])
         weights = {} if self.has_fixed_weights else self.objective.weights(facts["done"])
@@ -173,7 +173,7 @@ class HeldOut:
         batch, given = work.on(self.device)
         with self.precision():
             asked = objective.ask(batch, given, rows.ordinary, 1.0)
-            hidden = self.network(asked.batch)
+            hidden = objective.read(self.network, asked)
             found = objective.losses(self.network, hidden, asked.batch, asked.given)
             found |= objective.measures(self.network, hidden, asked.batch, asked.given)
         for name, (total, count) in found.items():

@@ -19,6 +19,7 @@ from bertsmith.models.checkpoint import Checkpoint, load_checkpoint
 from bertsmith.models.fresh import make_fresh, make_further
 from bertsmith.models.growing import grow_vocabulary
 from bertsmith.objectives.making import GENERATOR, Made, make_objective
+from bertsmith.objectives.masked_tokens import MaskedTokens
 from bertsmith.text.extension import cut_new_pieces
 from bertsmith.text.loading import load_tokenizer
 from bertsmith.text.tokenizer import Tokenizer
@@ -183,14 +184,22 @@ def count_tokens(training: Pretraining, steps: int, size: int) -> int:
 
 
 def count_flops(start: Start) -> float:
-    """Of a token, forward and backward: the blocks, attention over a row, and the words that are asked for."""
+    """Of a token, forward and backward: the blocks, attention over a row, and the words that are asked for.
+
+    Masked tokens alone read few of the last states, and the last block leaves the others out.
+    """
     config, network = start.checkpoint.config, start.checkpoint.network
-    body = sum(p.numel() for name, p in network.named_parameters() if name.startswith("blocks."))
+    held = sum(p.numel() for name, p in network.named_parameters() if name.startswith("blocks."))
+    body = held * config.depth / config.distinct
     rates = start.recipe.asking.rates()
     share = rates if isinstance(rates, float) else sum(rates) / 2
+    if isinstance(start.made.objective, MaskedTokens):
+        last = network.order[-1].named_parameters()
+        behind = sum(p.numel() for name, p in last if name.startswith(("attention.out.", "feed.")))
+        body -= (1 - share) * behind
     words = share * config.vocabulary * config.embed_width
     attention = 2 * config.depth * config.width * start.recipe.training.longest
-    return float(6 * (body * config.depth / config.distinct + words + attention))
+    return float(6 * (body + words + attention))
 
 
 def measure_products(device: torch.device, precision: str) -> float:
