@@ -9,6 +9,7 @@ NAMES = {
     "ours-all": "bertsmith, predicting at every token",
     "peer-autocast": "transformers, autocast",
     "peer-bf16": "transformers, bf16 weights",
+    "peer-bf16-mask": "transformers, bf16 weights, a mask",
 }
 
 

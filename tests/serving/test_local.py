@@ -211,17 +211,44 @@ def test_a_wait_that_would_be_too_long_is_refused(models, monkeypatch):
     async def ask():
         task = asyncio.create_task(backend.ask(Ask("embed", {"texts": ["very " * 60] * 100}, "bare")))
         await asyncio.to_thread(until, lambda: backend.engine.queue.tokens > 4000)
-        backend.engine.speed = 100.0  # tokens a second
-        backend.engine.reading = 20
-        hands = len(backend.engine.threads)
-        backend.engine.speed = 100.0 / hands
-        assert backend.admits(240) is None  # 60 tokens of the other, 20 being read: 0.8 seconds
-        assert backend.admits(400) == pytest.approx(1.2)
+        await asyncio.to_thread(until, lambda: len(backend.engine.reading) == len(backend.engine.threads))
+        backend.engine.speed = 1e9  # tokens a second
+        assert backend.admits(240) is None
+        backend.engine.speed = 100.0 / len(backend.engine.threads)
+        short, long = backend.admits(240), backend.admits(16000)
+        assert short > 1  # all are at work, on batches of the other's
+        assert long > 4000 / 100  # all of the other's
+        with pytest.raises(Refusal, match="too many requests") as caught:
+            await backend.ask(Ask("embed", {"texts": "very " * 48}, "bare"))
+        assert caught.value.retry_after == pytest.approx(short, abs=1.0)
         gate.open.set()
         await task
 
     asyncio.run(ask())
     backend.close()
+
+
+def test_one_request_is_read_by_all_threads(models, monkeypatch):
+    monkeypatch.setattr(engines, "share_cores", lambda device: (3, 1))
+    backend = Local(Residents(models))
+    backend.engine.speed = 1000.0  # tokens a second, so that a batch has but a row
+    gate = Gate(backend, monkeypatch)
+
+    async def ask():
+        task = asyncio.create_task(backend.ask(Ask("embed", {"texts": ["very " * 60] * 9}, "bare")))
+        await asyncio.to_thread(until, lambda: len(backend.engine.reading) == 3)
+        gate.open.set()
+        return await task
+
+    assert len(asyncio.run(ask()).vectors) == 9
+    backend.close()
+
+
+def test_batches_are_short_where_waits_are_to_be(models):
+    for wait, moment in ((None, engines.MOMENT), (60.0, engines.MOMENT), (0.02, 0.01)):
+        backend = Local(Residents(models), wait=wait)
+        assert backend.engine.moment == moment
+        backend.close()
 
 
 def test_one_bad_row_fails_alone(backend, monkeypatch):

@@ -80,4 +80,17 @@ def test_the_longest_is_done_last_at_the_latest(requests):
 @given(REQUESTS, st.integers(1, 200))
 def test_what_stands_ahead_is_counted_fairly(requests, size):
     tickets = [*fill(FairQueue(), requests, 50), Ticket(expected=30)]
-    assert count_ahead(tickets, size) == sum(min(sum(sizes), size) for sizes in [*requests, [30]])
+    parts = [min(sum(sizes), max(size, *sizes)) for sizes in ([0, *sizes] for sizes in requests)]
+    assert count_ahead(tickets, size) == sum(parts) + min(30, size)
+
+
+@given(st.lists(st.integers(1, 60), max_size=30), st.integers(0, 5), st.integers(1, 60))
+def test_a_single_row_waits_for_all_the_single_rows_before_it(sizes, taken, size):
+    queue = FairQueue()
+    tickets = fill(queue, [[one] for one in sizes], 1)
+    for _ in range(taken):
+        queue.pop()
+    counted = count_ahead(tickets, size)
+    queue.push(0, 1, Piece(Ticket(), size, "last"))
+    read = [batch[0] for _, batch in empty(queue)]
+    assert read[-1].work == "last" and sum(piece.size for piece in read[:-1]) == counted

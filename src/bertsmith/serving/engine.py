@@ -24,12 +24,13 @@ from bertsmith.model import Model
 from bertsmith.serving.asks import Refusal
 from bertsmith.serving.passes import Together, Wanted, find_encoder
 from bertsmith.serving.queue import FairQueue, Piece, Ticket, count_ahead, gone, late
+from bertsmith.serving.waits import foretell
 from bertsmith.tasks.predicting import Predictor
 from bertsmith.tasks.task import Row, Task
 
 log = logging.getLogger("bertsmith.serving")
 FORGET = 0.1  # how much of the measured speed a new batch replaces
-MOMENT = 0.07  # seconds that a batch may take
+MOMENT = 0.07  # seconds that a batch may take, at most
 LEAST = 64  # tokens in a batch, however slow the machine: with fewer it would mostly fetch weights
 STUCK = 300.0  # seconds after which a batch is not expected to end any more
 HANDS = 4  # threads that read batches on a CPU, at most; with more cores each has several
@@ -68,15 +69,15 @@ def share_cores(device: torch.device) -> tuple[int, int]:
 
 
 class Engine:
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
+    def __init__(self, device: torch.device, moment: float = MOMENT) -> None:
+        """`moment`: seconds that a batch may take."""
+        self.device, self.moment = device, moment
         self.queue = FairQueue()
         self.changed = threading.Condition()
-        self.speed = 0.0  # tokens a second of one thread, while at work
-        self.reading = 0  # tokens in the batches that are being read
+        self.speed = 0.0  # tokens a second of one thread, while at work; 0 until the first batch was read
         self.batches = self.rows = self.tokens = 0
         self.stopping = False
-        self.begun: dict[str, float] = {}  # when each thread that is at work began its batch
+        self.reading: dict[str, tuple[float, int]] = {}  # of each thread at work, when it began and how many tokens
         hands, cores = share_cores(device)
         self.threads = [
             threading.Thread(target=self._run, args=(cores,), name=f"engine-{number}", daemon=True)
@@ -98,7 +99,7 @@ class Engine:
             for place, row in enumerate(rows):
                 wanted = Wanted(row, task, predictor.network)
                 self.queue.push(key, predictor.budget, Piece(ticket, wanted.size, Work(wanted, call, place)))
-            self.changed.notify()
+            self.changed.notify(len(rows))  # as many threads as there may be batches
         if not ticket.gone.is_set():  # one that was cancelled before the call stood in its list wakes nobody
             call.done.wait(None if ticket.deadline is None else max(0.0, ticket.deadline - time.monotonic()))
         ticket.calls.remove(call)
@@ -111,12 +112,18 @@ class Engine:
         return [call.scores[place] for place in range(len(rows))]
 
     def wait_for(self, size: int, tickets: Iterable[Ticket]) -> float:
-        """About how many seconds a request of so many tokens gives to these others until it is done."""
-        return (self.reading + count_ahead(tickets, size)) / (self.speed * len(self.threads)) if self.speed else 0.0
+        """About how many seconds it takes until a request of so many tokens has its answer, behind these others."""
+        speed, now = self.speed, time.monotonic()
+        if not speed:
+            return 0.0
+        free = [max(0.0, begun + tokens / speed - now) for begun, tokens in self.reading.copy().values()]
+        free += [0.0] * (len(self.threads) - len(free))
+        batch = min([self._limit(speed), *(lane.budget for lane in self.queue.lanes.copy().values())])
+        return foretell(count_ahead(tickets, size), size, free, batch, speed)
 
     def is_alive(self) -> bool:
         """Whether all threads are there, and none hangs in a batch."""
-        earliest = min(self.begun.copy().values(), default=math.inf)
+        earliest = min((begun for begun, _ in self.reading.copy().values()), default=math.inf)
         return time.monotonic() - earliest < STUCK and all(thread.is_alive() for thread in self.threads)
 
     def stop(self) -> None:
@@ -130,34 +137,34 @@ class Engine:
         torch.set_num_threads(cores)
         together = Together(self.device)
         while (taken := self._next()) is not None:
-            begun = self.begun[threading.current_thread().name] = time.monotonic()
             works: list[Work] = [piece.work for piece in taken]
             self._score(works, together)
-            self._note(taken, begun, time.monotonic() - begun)
-            del self.begun[threading.current_thread().name]
+            self._note(taken)
             for call in {id(work.call): work.call for work in works}.values():
                 if call.is_over:
                     call.done.set()
 
     def _next(self) -> list[Piece] | None:
         with self.changed:
-            while (found := self.queue.pop(self._limit())) is None:
+            while (found := self.queue.pop(self._limit(self.speed) if self.speed else None)) is None:
                 if self.stopping:
                     return None
                 self.changed.wait()
-            self.reading += sum(piece.size for piece in found[1])
+            size = sum(piece.size for piece in found[1])
+            self.reading[threading.current_thread().name] = time.monotonic(), size
             return found[1]
 
-    def _limit(self) -> int | None:
-        """Tokens that are read in a moment; None until the first batch was."""
-        return max(LEAST, round(self.speed * MOMENT)) if self.speed else None
+    def _limit(self, speed: float) -> int:
+        """Tokens that are read in a moment."""
+        return max(LEAST, round(speed * self.moment))
 
-    def _note(self, taken: Sequence[Piece], begun: float, seconds: float) -> None:
-        size = sum(piece.size for piece in taken)
-        found = size / max(seconds, 1e-6)
+    def _note(self, taken: Sequence[Piece]) -> None:
+        """This thread has read its batch."""
         with self.changed:
+            begun, size = self.reading.pop(threading.current_thread().name)
+            seconds = time.monotonic() - begun
+            found = size / max(seconds, 1e-6)
             self.speed = found if not self.speed else self.speed + FORGET * (found - self.speed)
-            self.reading -= size
             self.batches, self.rows, self.tokens = self.batches + 1, self.rows + len(taken), self.tokens + size
             for ticket in {id(piece.ticket): piece.ticket for piece in taken}.values():
                 ticket.queued = ticket.queued or begun - ticket.came

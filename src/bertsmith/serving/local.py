@@ -30,7 +30,8 @@ class Local:
         """`requests`: how many may be at work or wait at one time; `wait`: seconds that one may have to."""
         self.residents = residents
         self.most, self.wait = requests, wait
-        self.engine = Engine(residents.device)
+        # No batch takes more than half of that: one is being read when a request comes, then the one that it is in.
+        self.engine = Engine(residents.device, engines.MOMENT if wait is None else min(engines.MOMENT, wait / 2))
         for model in residents.models.values():
             put_on(model, self.engine)
         self.looker = Looker()

@@ -26,6 +26,7 @@ class Ticket:
         self.finish = 0.0  # in the queue's own time: where the last of its rows stands
         self.expected = expected
         self.waiting = 0  # tokens in the queue
+        self.longest = 0  # tokens of its longest row
         self.tokens = 0  # that were read for it
         self.queued = 0.0  # seconds until the first of its rows was taken
         self.worked = 0.0  # seconds in batches
@@ -86,6 +87,7 @@ class FairQueue:
         ticket.finish = start + piece.size
         ticket.expected = 0
         ticket.waiting += piece.size
+        ticket.longest = max(ticket.longest, piece.size)
         heapq.heappush(lane.heap, (start, next(self.order), piece))
         self.tokens += piece.size
         self.rows += 1
@@ -127,5 +129,8 @@ class FairQueue:
 
 
 def count_ahead(tickets: Iterable[Ticket], size: int) -> int:
-    """Tokens that would be read before a request of so many has its last: of each other one no more than its part."""
-    return sum(min(ticket.waiting + ticket.expected, size) for ticket in tickets)
+    """Tokens that would be read before a request of so many has its last: of each other one no more than its part.
+
+    That is as many as its own, or one row, which is not parted: single rows leave in the order in which they came.
+    """
+    return sum(min(ticket.waiting + ticket.expected, max(size, ticket.longest)) for ticket in tickets)

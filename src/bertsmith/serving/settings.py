@@ -15,7 +15,7 @@ class Settings:
     workers: int = 1  # processes that speak HTTP; with more than one the models live in a process of their own
     default: str | None = None  # the id of the model that answers where none is named
     requests: int = 512  # at work or waiting at one time; those beyond are answered 429
-    wait: float | None = None  # seconds: a request that would wait longer is answered 429; None: as the timeout
+    wait: float | None = None  # seconds: whoever would wait longer for an answer gets a 429; None: as the timeout
     inputs: int = 2048  # texts in a request
     body_bytes: int = 10 * 2**20
     timeout: float = 60.0  # seconds until a request that was not answered is given up (504)

@@ -14,7 +14,9 @@ from bertsmith.serving.processes.remote import REPLY, SIZES
 from bertsmith.serving.processes.wire import MOST, Array, Channel, TooLarge, pack
 
 log = logging.getLogger("bertsmith.serving")
-PULSE = 0.2  # seconds between two reports of how busy it is
+# Seconds between two reports of how busy it is. Who is told that too much waits sends nothing until the next one: by
+# then the queue must not be empty, and it is no longer than a batch or two where little wait is allowed.
+PULSE = 0.05
 
 
 class Listener:
