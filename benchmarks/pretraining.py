@@ -4,10 +4,11 @@
     python benchmarks/pretraining.py                       # a tiny shape on the CPU: does it run, not how fast
 
 Peers are `transformers`' BertForMaskedLM under torch.compile, in autocast and with bf16 weights, each in a process of
-its own; the latter also with a mask that hides nothing, as another kernel then computes attention; dropout is 0 and AdamW fused on all sides. `ours` predicts at the masked places, as it always does, and
-computes the end of the last layer for them alone; `ours-all` at every token, as the peers do, so that the difference is
-what the places alone give. `own-12x512` and `own-8x640` are
-the shapes of our own recipe, with its masking on the device and its optimizer. `mfu` is of 790 TFLOP/s.
+its own; the latter also with a mask that hides nothing, as another kernel then computes attention; dropout is 0 and
+AdamW fused on all sides. `ours` predicts at the masked places, as it always does, and computes the end of the last
+layer for them alone; `ours-all` at every token, as the peers do, so that the difference is what the places alone give.
+`own-12x512` and `own-8x640` are the shapes of our own recipe, with its masking on the device and its optimizer. `mfu`
+is of 790 TFLOP/s.
 """
 
 import argparse
@@ -237,6 +238,10 @@ def show_profile(step: Callable[[int], float]) -> None:
     print(f"{whole / 3e3:.2f} ms a step, idle {sum(gap for gap, _ in idle) / 3e3:.2f} ms", file=sys.stderr)
     for gap, name in sorted(idle, reverse=True)[:12]:
         print(f"  idle {gap / 1e3:.3f} ms before {name[:90]}", file=sys.stderr)
+    copies = [place for place, span in enumerate(spans) if "DtoD" in span[2] and 0 < place < len(spans) - 1]
+    for place in sorted(copies, key=lambda place: spans[place][0] - spans[place][1])[:12]:
+        (start, stop, _), before, after = spans[place], spans[place - 1][2], spans[place + 1][2]
+        print(f"  copy {(stop - start) / 1e3:.3f} ms between {before[:50]} and {after[:50]}", file=sys.stderr)
     for name, times in sorted(taken.items(), key=lambda one: -sum(one[1]))[:48]:
         told = f"{sum(times) / 3e3:8.3f} ms a step {len(times) / 3:7.1f} x {sum(times) / len(times):8.1f} us"
         print(f"{told}  {name[:110]}", file=sys.stderr)
