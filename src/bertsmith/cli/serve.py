@@ -63,7 +63,7 @@ def serve(
     ] = 512,
     max_wait: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", min=0.001, help="Answer 429 where a request would wait longer than this."),
+        typer.Option(metavar="SECONDS", min=0.001, help="Answer 429 where an answer would take longer."),
     ] = None,
     max_inputs: Annotated[int, typer.Option(metavar="N", min=1, help="Texts in a request.")] = 2048,
     max_body: Annotated[float, typer.Option(metavar="MIB", min=0.001, help="The largest request, in MiB.")] = 10.0,
