@@ -71,7 +71,8 @@ class TwinPasses(Passes):
         self.compiles = compiles
 
     def run(self, works: Sequence[Work], step: int) -> None:
-        self.network.train(self.full.training)
+        if self.network.training != self.full.training:  # telling every part takes a millisecond
+            self.network.train(self.full.training)
         self.passed = 0
         swap = getattr(self.study, "read_with", None)  # what an objective reads with besides is in half precision too
         with nullcontext() if swap is None else swap(self.network):
