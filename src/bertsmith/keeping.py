@@ -1,6 +1,7 @@
-"""What a model's folder keeps beside its weights: the settings of its task, its adapters, how it makes vectors.
+"""What a model's folder keeps beside its weights: its tokenizer, the settings of its task, its adapters, how
+it makes vectors.
 
-In: a `Model`. Out: settings to predict by, or files.
+In: a `Model`. Out: what to predict by, or files.
 """
 
 from dataclasses import replace
@@ -16,6 +17,8 @@ from bertsmith.models.sentence import write_sentence
 from bertsmith.resident import NAMED
 from bertsmith.tasks.embed_training import EmbedPairs
 from bertsmith.tasks.trained import TrainedTask
+from bertsmith.text.loading import load_tokenizer
+from bertsmith.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from bertsmith.model import Model
@@ -39,6 +42,17 @@ def find_settings(model: "Model", kind: type[TrainedTask[Any, Any]]) -> dict[str
         return dict(settings)
     labels = model.checkpoint.labels or [f"LABEL_{number}" for number in range(outputs)]
     return kind.settings_from(labels, model.checkpoint.settings.get("problem_type"))
+
+
+def read_tokenizer(model: "Model") -> Tokenizer:
+    """That of the folder; one with more pieces than the model has words is another model's."""
+    tokenizer = load_tokenizer(model.sentence.encoder)
+    if tokenizer.size > model.checkpoint.config.vocabulary:
+        raise BertsmithError(
+            f"the tokenizer in {model.folder} gives ids up to {tokenizer.size - 1:,}, but the model's word table "
+            f"has {model.checkpoint.config.vocabulary:,} rows; they do not belong together."
+        )
+    return tokenizer
 
 
 def write_model(model: "Model", folder: Path) -> None:

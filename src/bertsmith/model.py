@@ -3,45 +3,41 @@
 A method given one input returns one `Result` (or one array), given several a list of them.
 """
 
-import logging
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 
-from bertsmith.data.examples import NumberExample, SpanExample, TextExample
+from bertsmith.answering import answer_all, answer_given, answer_texts, judge_labels, take_head
+from bertsmith.data.examples import NumberExample, TextExample
 from bertsmith.describing import describe, name_in_a_line
+from bertsmith.embedding import compare_texts, embed_texts
 from bertsmith.errors import BertsmithError
-from bertsmith.keeping import find_settings, write_model
+from bertsmith.keeping import find_settings, read_tokenizer, write_model
 from bertsmith.models.checkpoint import Checkpoint
 from bertsmith.models.files import take_folder, written_aside
 from bertsmith.models.sentence import Sentence
-from bertsmith.resident import ZERO_SHOT, find_default_home, find_home, put_adapter
+from bertsmith.resident import find_default_home, find_home, put_adapter
 from bertsmith.tasks.alignment import split_text
 from bertsmith.tasks.choose import Choose, offer
 from bertsmith.tasks.classify import Classify
-from bertsmith.tasks.embed import Embed, Hidden, choose_layers, dress_inputs, rank_similar, take_dims
+from bertsmith.tasks.embed import Hidden, choose_layers
 from bertsmith.tasks.fill import Fill
 from bertsmith.tasks.follows import Follows
 from bertsmith.tasks.predicting import Predictor
 from bertsmith.tasks.regress import Regress
 from bertsmith.tasks.rerank import Rerank, ask_ranks
 from bertsmith.tasks.result import Vectors
-from bertsmith.tasks.span import Span
+from bertsmith.tasks.span import Span, ask_spans
 from bertsmith.tasks.tag import Tag
 from bertsmith.tasks.texts import list_texts, pair_up
-from bertsmith.tasks.token_ids import TokenIds, list_inputs
 from bertsmith.tasks.trained import TrainedTask
-from bertsmith.tasks.zero_shot import HYPOTHESIS, ZeroShot
-from bertsmith.text.loading import load_tokenizer
+from bertsmith.tasks.zero_shot import HYPOTHESIS
 from bertsmith.text.tokenizer import Tokenizer
 
 Truncate = Literal["error", "head", "tail", "head+tail", "windows"]
-
-log_cuts = logging.getLogger("bertsmith.cuts")
 
 
 class Model:
@@ -84,15 +80,7 @@ class Model:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        if self.base is not None:
-            return self.base.tokenizer
-        tokenizer = load_tokenizer(self.sentence.encoder)
-        if tokenizer.size > self.checkpoint.config.vocabulary:
-            raise BertsmithError(
-                f"the tokenizer in {self.folder} gives ids up to {tokenizer.size - 1:,}, but the model's word table "
-                f"has {self.checkpoint.config.vocabulary:,} rows; they do not belong together."
-            )
-        return tokenizer
+        return read_tokenizer(self) if self.base is None else self.base.tokenizer
 
     @property
     def limit(self) -> int:
@@ -114,8 +102,7 @@ class Model:
         scored as whole words: `score` is the probability of all pieces, `score_per_piece` its geometric mean.
         """
         self.need("mask", "fill masks")
-        task = Fill(self.tokenizer, self.limit, truncate, top_k, targets)
-        return self._answer(task, text)
+        return answer_texts(self, Fill(self.tokenizer, self.limit, truncate, top_k, targets), text)
 
     def follows(self, a: str | Sequence[str], b: str | Sequence[str], *, truncate: Truncate = "head") -> Any:
         """Whether `b` follows `a`: `label, score`, by the next-sentence or the sentence-order head."""
@@ -125,8 +112,7 @@ class Model:
         home = self.need("follows", "tell whether one text follows another")
         task = Follows(self.tokenizer, self.limit, truncate, home.checkpoint.heads["follows"].labels)
         pairs, single = pair_up("follows", a, b)
-        answers = self._answer_all(task, pairs)
-        return answers[0] if single else answers
+        return answer_given(self, task, pairs, single)
 
     def classify(
         self,
@@ -153,15 +139,11 @@ class Model:
                 raise BertsmithError("labels are judged by their chances; raw and apply are for a model's own classes.")
             if pair is not None:
                 raise BertsmithError("labels are judged for a text, whose pair is the hypothesis; leave the pair out.")
-            home = self.need("classify", "judge labels by inference", ZERO_SHOT)
-            outputs = home.checkpoint.labels
-            made = (self.tokenizer, self.limit, truncate or "head", outputs, labels, hypothesis, several, top_k)
-            return home._answer(ZeroShot(*made), text)
+            return judge_labels(self, text, labels, hypothesis, several, top_k, truncate or "head")
         home = self.need("classify", "classify texts", Classify.name, pair is not None)
-        task = Classify(*home._head("classify", "classify texts", Classify, truncate), top_k, raw, apply)
+        task = Classify(*take_head(home, "classify", "classify texts", Classify, truncate), top_k, raw, apply)
         texts, single = pair_up("classify", text, pair)
-        answers = home._answer_all(task, [TextExample(a, b) for a, b in texts])
-        return answers[0] if single else answers
+        return answer_given(home, task, [TextExample(a, b) for a, b in texts], single)
 
     def score(
         self,
@@ -172,10 +154,9 @@ class Model:
     ) -> Any:
         """A number for a text or a pair: `score`."""
         home = self.need("classify", "give a number", Regress.name, pair is not None)
-        task = Regress(*home._head("classify", "give a number", Regress, truncate))
+        task = Regress(*take_head(home, "classify", "give a number", Regress, truncate))
         texts, single = pair_up("score", text, pair)
-        answers = home._answer_all(task, [NumberExample(a, b) for a, b in texts])
-        return answers[0] if single else answers
+        return answer_given(home, task, [NumberExample(a, b) for a, b in texts], single)
 
     def choose(
         self,
@@ -185,18 +166,14 @@ class Model:
         truncate: Truncate | None = None,
     ) -> Any:
         """Which choice goes with a prompt: `index, choice, score`, best first; several prompts have a list each."""
-        task = Choose(*self._head("choose", "choose", Choose, truncate))
-        answers = self._answer_all(task, offer(prompt, choices))
-        return answers[0] if isinstance(prompt, str) else answers
+        task = Choose(*take_head(self, "choose", "choose", Choose, truncate))
+        return answer_given(self, task, offer(prompt, choices), isinstance(prompt, str))
 
-    def tag(
-        self, text: str | Sequence[str], *, aggregation: str = "first", truncate: Truncate | None = None
-    ) -> Any:
+    def tag(self, text: str | Sequence[str], *, aggregation: str = "first", truncate: Truncate | None = None) -> Any:
         """The entities of a text: `entity_group, score, word, start, end`; the tag of each word is in `.tags`."""
-        task = Tag(*self._head("tag", "tag words", Tag, truncate), aggregation=aggregation)
+        task = Tag(*take_head(self, "tag", "tag words", Tag, truncate), aggregation=aggregation)
         given = [text] if isinstance(text, str) else list_texts(text)
-        answers = self._answer_all(task, [split_text(one) for one in given])
-        return answers[0] if isinstance(text, str) else answers
+        return answer_given(self, task, [split_text(one) for one in given], isinstance(text, str))
 
     def answer(
         self,
@@ -212,16 +189,11 @@ class Model:
         Several questions may share one context. `answer_length` is the most tokens of an answer, else what the model
         was trained with, or 30.
         """
-        tokenizer, limit, policy, settings = self._head("span", "answer questions", Span, truncate)
+        tokenizer, limit, policy, settings = take_head(self, "span", "answer questions", Span, truncate)
         if answer_length is not None:
             settings = {**settings, "answer_length": answer_length}
         task = Span(tokenizer, limit, policy, settings, top_k=top_k)
-        questions = question if isinstance(question, str) else list_texts(question)
-        if not isinstance(question, str) and isinstance(context, str):
-            context = [context] * len(questions)
-        pairs, single = pair_up("answer", questions, context)
-        answers = self._answer_all(task, [SpanExample(q, c or "") for q, c in pairs])
-        return answers[0] if single else answers
+        return answer_given(self, task, ask_spans(question, context), isinstance(question, str))
 
     def predict(
         self, kind: type[TrainedTask[Any, Any]], examples: Sequence[Any], *, truncate: Truncate | None = None
@@ -230,8 +202,9 @@ class Model:
         if kind.head is None:
             settings = self.task_settings(kind)
             task = kind(self.tokenizer, self.limit, truncate or settings["truncate"], settings)
-            return self._answer_all(task, examples)
-        return self._answer_all(kind(*self._head(kind.head, f"answer {kind.name}", kind, truncate)), examples)
+            return answer_all(self, task, examples)
+        task = kind(*take_head(self, kind.head, f"answer {kind.name}", kind, truncate))
+        return answer_all(self, task, examples)
 
     def embed(
         self,
@@ -249,28 +222,14 @@ class Model:
         each vector, for a model that was trained to be cut there. A text may also be a list of its token ids, with
         special tokens around them or without.
         """
-        given, single = list_inputs(texts, self.tokenizer)
-        pooling, width = self.sentence.pooling, self.vector_width
-        width = width if dims is None else take_dims(dims, width)
-        unit = pooling.normalize if normalize is None else normalize
-        task = Embed(self.tokenizer, self.limit, truncate, pooling, unit, width)
-        vectors = find_default_home(self, "embed")._answer_all(task, self._dress(given, prompt))
-        if single:
-            return vectors[0]
-        return Vectors(np.stack(vectors) if vectors else np.zeros((0, width)), [v.truncated for v in vectors])
+        return embed_texts(self, texts, prompt, truncate, normalize, dims)
 
     def similar(
         self, text: str | Sequence[str], others: Sequence[str], *, top_k: int | None = None,
         truncate: Truncate = "head",
     ) -> Any:  # fmt: skip
         """The other texts by how alike they are to a text: `index, text, score`, the cosine of their vectors."""
-        texts = list_texts(others)
-        if not texts:
-            raise BertsmithError("there are no texts to compare with; give at least one.")
-        vectors = self.embed(texts, truncate=truncate, normalize=True)
-        asked = self.embed([text] if isinstance(text, str) else text, truncate=truncate, normalize=True)
-        answers = [rank_similar(one, vectors, texts, top_k) for one in asked]
-        return answers[0] if isinstance(text, str) else answers
+        return compare_texts(self, text, others, top_k, truncate)
 
     def rerank(
         self, query: str | Sequence[str], texts: Sequence[str] | Sequence[Sequence[str]], *, top_k: int | None = None,
@@ -280,9 +239,8 @@ class Model:
 
         `raw`: scores are the head's numbers, whose sigmoid is the usual score.
         """
-        task = Rerank(*self._head("classify", "rerank texts", Rerank, truncate), top_k, raw)
-        answers = self._answer_all(task, ask_ranks(query, texts))
-        return answers[0] if isinstance(query, str) else answers
+        task = Rerank(*take_head(self, "classify", "rerank texts", Rerank, truncate), top_k, raw)
+        return answer_given(self, task, ask_ranks(query, texts), isinstance(query, str))
 
     def hidden(
         self,
@@ -296,7 +254,7 @@ class Model:
         Layer 0 is the embedding, -1 the last; "all" gives every one.
         """
         chosen = choose_layers(layers, self.checkpoint.config.depth + 1)
-        return self._answer(Hidden(self.tokenizer, self.limit, truncate, chosen), texts)
+        return answer_texts(self, Hidden(self.tokenizer, self.limit, truncate, chosen), texts)
 
     def tokenize(self, text: str | Sequence[str], pair: str | Sequence[str] | None = None) -> Any:
         """The whole text in pieces, an `Encoding`: `.ids .pieces .offsets .words .segments`."""
@@ -315,33 +273,9 @@ class Model:
         """What is in the folder."""
         return describe(self)
 
-    def _answer(self, task: Any, given: str | Sequence[str]) -> Any:
-        """One answer for one input, a list for a list."""
-        if isinstance(given, str):
-            return self._answer_all(task, [given])[0]
-        return self._answer_all(task, list_texts(given))
-
-    def _answer_all(self, task: Any, examples: Sequence[Any]) -> list[Any]:
-        home = self.need(task.head, "do that", task.name) if task.head else self
-        answers: list[Any] = home.predictor.predict(task, examples)
-        cut = [answer.truncated for answer in answers if answer.truncated]
-        if cut:
-            log_cuts.warning(
-                "%s: %d of %d inputs were longer than %d tokens; %d tokens were cut (truncate=%r)",
-                task.name, len(cut), len(examples), self.limit, sum(cut), task.truncate,
-            )  # fmt: skip
-        return answers
-
     def task_settings(self, kind: type[TrainedTask[Any, Any]]) -> dict[str, Any]:
         """What the fine-tuning of this folder left about the task, or what config.json tells of it."""
         return find_settings(self, kind)
-
-    def _head(
-        self, head: str, what: str, kind: type[TrainedTask[Any, Any]], truncate: str | None
-    ) -> tuple[Tokenizer, int, str, dict[str, Any]]:
-        """What a task of this kind is made from."""
-        settings = self.need(head, what, kind.name).task_settings(kind)
-        return self.tokenizer, self.limit, truncate or settings["truncate"], settings
 
     def need(self, head: str, what: str = "do that", task: str = "", pairs: bool | None = None) -> "Model":
         """This model or the adapter on it that has a head; an error where it is missing.
@@ -350,14 +284,6 @@ class Model:
         about, or single texts.
         """
         return find_home(self, head, what, task, pairs)
-
-    def _dress(self, texts: list[str | TokenIds], prompt: str | None) -> list[str | TokenIds]:
-        """Texts as a sentence-transformers folder wants them; before token ids come those of the prompt."""
-        if prompt is not None and not isinstance(prompt, str):
-            raise BertsmithError(f"prompt must be a string, not {type(prompt).__name__}.")
-        name = prompt if prompt is not None else self.sentence.default_prompt
-        before = self.sentence.prompts.get(name, name) if name else ""
-        return dress_inputs(texts, before, self.sentence.lower, self.tokenizer)
 
     @property
     def vector_width(self) -> int:

@@ -136,7 +136,7 @@ def test_answer_is_the_best_of_start_and_end(made):
 
 
 def test_long_inputs_and_the_choice_of_a_policy(made, caplog, monkeypatch):
-    monkeypatch.setattr("bertsmith.model.log_cuts", logging.getLogger("fresh"))  # the command line silences its own
+    monkeypatch.setattr("bertsmith.answering.log_cuts", logging.getLogger("fresh"))  # the command line silences its own
     model = bertsmith.load(made["named"])
     more = len(transformers.AutoTokenizer.from_pretrained(made["named"])(LONG)["input_ids"]) - 64
     assert model.classify(LONG).truncated == more

@@ -6,8 +6,8 @@ import typer
 
 from bertsmith.cli.inputs import decode, decode_option
 from bertsmith.cli.options import ModelOptions
-from bertsmith.cli.output import wants_json, write_json, write_note, write_table
-from bertsmith.cli.pictures import PictureOut, check_out, save_picture
+from bertsmith.cli.output import write_note, write_table
+from bertsmith.cli.pictures import PictureOut, check_out, show_picture
 from bertsmith.errors import BertsmithError
 
 if TYPE_CHECKING:
@@ -66,7 +66,6 @@ def attribution(
     named = decode_option(at, "--at")
     named_labels = decode_option(labels, "--labels")
     chosen = decode_option(target, "--target")
-    as_json = out is None and wants_json(options.as_json)
     model = options.load()
 
     import bertsmith.inspect
@@ -75,13 +74,7 @@ def attribution(
         model, job, *given, target=chosen, at=_take_place(job, named), method=method, steps=steps, baseline=baseline,
         labels=None if named_labels is None else named_labels.split(","),
     )  # fmt: skip
-    if out is not None:
-        save_picture(found, out, options.as_json)
-    elif as_json:
-        write_json(found.data())
-    else:
-        for part in found.parts:
-            _write(found, part)
+    show_picture(found, out, options.as_json, _write)
     _tell(found)
 
 
@@ -94,7 +87,12 @@ def _take_place(job: str, at: str | None) -> int | str | None:
     return int(at)
 
 
-def _write(found: "Attribution", part: "Part") -> None:
+def _write(found: "Attribution") -> None:
+    for part in found.parts:
+        _write_part(found, part)
+
+
+def _write_part(found: "Attribution", part: "Part") -> None:
     """A line a word, a column a method, and a bar of the first."""
     first = next(iter(part.found.values())).units
     most = max(map(abs, first.tolist()), default=0.0) or 1.0

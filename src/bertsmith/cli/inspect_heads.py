@@ -7,8 +7,8 @@ import typer
 from bertsmith.cli.flags import ColumnFlags, Flags, check_flags
 from bertsmith.cli.inputs import decode, decode_option
 from bertsmith.cli.options import Format, ModelOptions, look_here
-from bertsmith.cli.output import wants_json, write_json, write_note, write_table
-from bertsmith.cli.pictures import PictureOut, check_out, save_picture
+from bertsmith.cli.output import write_note, write_table
+from bertsmith.cli.pictures import PictureOut, check_out, show_picture
 from bertsmith.cli.tokenizer import showing_progress
 from bertsmith.training.choices import TaskChoices
 
@@ -63,7 +63,6 @@ def heads(
     check_out(out)
     look_here(task)
     given: list[Any] = [decode(text, f"text {number}") for number, text in enumerate(texts or (), 1)]
-    as_json = out is None and wants_json(options.as_json)
     model = options.load()
 
     import bertsmith.inspect
@@ -77,12 +76,7 @@ def heads(
             found = bertsmith.inspect.ablate(
                 model, data, task=task, heads=cut, format=format, tell=tell, **columns, **choices
             )
-    if out is not None:
-        save_picture(found, out, options.as_json)
-    elif as_json:
-        write_json(found.data())
-    else:
-        _write(found)
+    show_picture(found, out, options.as_json, _write)
 
 
 def _write(found: "HeadEffects") -> None:

@@ -6,8 +6,8 @@ import typer
 
 from bertsmith.cli.inputs import decode
 from bertsmith.cli.options import ModelOptions
-from bertsmith.cli.output import Rows, wants_json, write_json, write_table, write_text
-from bertsmith.cli.pictures import PictureOut, check_out, save_picture
+from bertsmith.cli.output import Rows, write_table, write_text
+from bertsmith.cli.pictures import PictureOut, check_out, show_picture
 
 if TYPE_CHECKING:
     from bertsmith.inspection.lens import Lens
@@ -37,24 +37,15 @@ def lens(
     """
     check_out(out)
     given = [decode(text, f"text {number}") for number, text in enumerate(texts, 1)]
-    as_json = out is None and wants_json(options.as_json)
     model = options.load()
 
     import bertsmith.inspect
 
-    found: Lens | Masks
     if len(given) == 1:
-        found = bertsmith.inspect.lens(model, given[0], top_k=top_k)
+        show_picture(bertsmith.inspect.lens(model, given[0], top_k=top_k), out, options.as_json, _write_lens)
     else:
-        found = bertsmith.inspect.compare_masks(model, given, top_k=top_k)
-    if out is not None:
-        save_picture(found, out, options.as_json)
-    elif as_json:
-        write_json(found.data())
-    elif found.kind == "lens":
-        _write_lens(found)  # type: ignore[arg-type]  # by its kind
-    else:
-        _write_masks(found)  # type: ignore[arg-type]
+        masks = bertsmith.inspect.compare_masks(model, given, top_k=top_k)
+        show_picture(masks, out, options.as_json, _write_masks)
 
 
 def _write_lens(found: "Lens") -> None:

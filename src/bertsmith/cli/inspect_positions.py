@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from bertsmith.cli.options import ModelOptions
-from bertsmith.cli.output import wants_json, write_json, write_table, write_text
-from bertsmith.cli.pictures import PictureOut, check_out, save_picture
+from bertsmith.cli.output import write_table, write_text
+from bertsmith.cli.pictures import PictureOut, check_out, show_picture
 
 if TYPE_CHECKING:
     from bertsmith.inspection.positions import Positions
@@ -33,7 +33,6 @@ def positions(
       bertsmith inspect positions --out learned.html
     """
     check_out(out)
-    as_json = out is None and wants_json(options.as_json)
     # What needs no weights waits for none.
     needless = kind == "sinusoid" or (kind == "rotary" and options.model is None)
     model = None if needless else options.load()
@@ -41,12 +40,7 @@ def positions(
     import bertsmith.inspect
 
     found = bertsmith.inspect.positions(model, kind)
-    if out is not None:
-        save_picture(found, out, options.as_json)
-    elif as_json:
-        write_json(_record(found))
-    else:
-        _write(found)
+    show_picture(found, out, options.as_json, _write, _record)
 
 
 def _record(found: "Positions") -> dict[str, Any]:

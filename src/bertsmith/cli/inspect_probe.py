@@ -6,8 +6,8 @@ import typer
 
 from bertsmith.cli.flags import ColumnFlags
 from bertsmith.cli.options import Format, ModelOptions
-from bertsmith.cli.output import wants_json, write_json, write_note, write_table
-from bertsmith.cli.pictures import PictureOut, check_out, save_picture
+from bertsmith.cli.output import write_note, write_table
+from bertsmith.cli.pictures import PictureOut, check_out, show_picture
 from bertsmith.cli.tokenizer import showing_progress
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ def probe(
       bertsmith inspect probe --train reviews.csv --dev more-reviews.csv
     """
     check_out(out)
-    as_json = out is None and wants_json(options.as_json)
     model = options.load()
 
     import bertsmith.inspect
@@ -53,12 +52,7 @@ def probe(
         found = bertsmith.inspect.probe(
             model, train, dev, task=task, reads=reads, most=most, seed=seed, format=format, tell=tell, **columns
         )
-    if out is not None:
-        save_picture(found, out, options.as_json)
-    elif as_json:
-        write_json(found.data())
-    else:
-        _write(found)
+    show_picture(found, out, options.as_json, _write)
     if found.truncated:
         write_note(f"cut: {found.truncated:,} tokens of long texts did not fit and are not probed")
 

@@ -6,8 +6,8 @@ import typer
 
 from bertsmith.cli.inputs import decode, decode_option
 from bertsmith.cli.options import ModelOptions
-from bertsmith.cli.output import Rows, wants_json, write_json, write_note, write_table, write_text
-from bertsmith.cli.pictures import PictureOut, check_out, save_picture
+from bertsmith.cli.output import Rows, write_note, write_table, write_text
+from bertsmith.cli.pictures import PictureOut, check_out, show_picture
 from bertsmith.errors import BertsmithError
 
 if TYPE_CHECKING:
@@ -68,7 +68,6 @@ def senses(
     if most is not None:
         raise typer.BadParameter("--most goes with --benchmark.")
     word, given = _gather(word, sentences, decode_option(file, "--in"), example)
-    as_json = out is None and wants_json(options.as_json)
     model = options.load()
 
     import bertsmith.inspect
@@ -79,15 +78,7 @@ def senses(
     found = bertsmith.inspect.senses(model, word, given, corpus=corpus, layer=shown, top_k=top_k)
     if found.truncated:
         write_note(f"cut: {found.truncated:,} tokens of long sentences were out of reach of the word")
-    if out is not None:
-        save_picture(found, out, options.as_json)
-    elif as_json:
-        write_json(found.data())
-    else:
-        _write_layers(found)
-        _write_uses(found, shown)
-        if corpus is not None:
-            _write_nearest(found)
+    show_picture(found, out, options.as_json, lambda senses: _write(senses, shown, corpus is not None))
 
 
 def _gather(
@@ -109,6 +100,13 @@ def _gather(
     if file is not None:
         return name, list(read_sentences(file))
     return name, [decode(text, f"sentence {number}") for number, text in enumerate(sentences or (), 1)]
+
+
+def _write(found: "Senses", layer: int, shows_nearest: bool) -> None:
+    _write_layers(found)
+    _write_uses(found, layer)
+    if shows_nearest:
+        _write_nearest(found)
 
 
 def _write_layers(found: "Senses") -> None:
@@ -163,19 +161,13 @@ def _measure(folder: str, most: int | None, out: str | None, options: ModelOptio
 
     if out is not None and out.lower().endswith(".html"):
         raise BertsmithError(f"{out}: scores by layer stand still; save them as .svg or .json.")
-    as_json = out is None and wants_json(options.as_json)
     model = options.load()
 
     import bertsmith.inspect
 
     with showing_progress() as tell:
         scores = bertsmith.inspect.score_senses(model, folder, most=most, tell=tell)
-    if out is not None:
-        save_picture(scores, out, options.as_json)
-    elif as_json:
-        write_json(scores.data())
-    else:
-        _write_scores(scores)
+    show_picture(scores, out, options.as_json, _write_scores)
 
 
 def _write_scores(scores: "SenseScores") -> None:

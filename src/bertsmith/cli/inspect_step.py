@@ -6,8 +6,8 @@ import typer
 
 from bertsmith.cli.inputs import decode, decode_option
 from bertsmith.cli.options import ModelOptions
-from bertsmith.cli.output import Rows, wants_json, write_json, write_note, write_table, write_text
-from bertsmith.cli.pictures import PictureOut, check_out, save_picture
+from bertsmith.cli.output import Rows, write_note, write_table, write_text
+from bertsmith.cli.pictures import PictureOut, check_out, show_picture
 
 if TYPE_CHECKING:
     from bertsmith.inspection.step import Step
@@ -43,7 +43,6 @@ def step(
     """
     check_out(out)
     text, pair, word = decode(text, "TEXT"), decode_option(pair, "PAIR"), decode(word, "--word")
-    as_json = out is None and wants_json(options.as_json)
     model = options.load()
 
     import bertsmith.inspect
@@ -54,11 +53,8 @@ def step(
     if out is not None:
         for note in found.notes:
             write_note(f"note: {note}")
-        save_picture(found, out, options.as_json)
-    elif as_json:
-        write_json({"input": text, **({} if pair is None else {"pair": pair}), **found.data()})
-    else:
-        _write(found)
+    asked = {"input": text, **({} if pair is None else {"pair": pair})}
+    show_picture(found, out, options.as_json, _write, lambda step: {**asked, **step.data()})
 
 
 def _write(found: "Step") -> None:

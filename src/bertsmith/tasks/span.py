@@ -23,7 +23,7 @@ from bertsmith.tasks.measures import Measure
 from bertsmith.tasks.result import Result
 from bertsmith.tasks.squad_score import best_threshold, measure, score_texts
 from bertsmith.tasks.task import Row
-from bertsmith.tasks.texts import take_count
+from bertsmith.tasks.texts import list_texts, pair_up, take_count
 from bertsmith.tasks.trained import MISTAKES, Settings, TrainedTask
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.tokenizer import Tokenizer
@@ -214,6 +214,15 @@ class Span(TrainedTask[SpanExample, Result]):
     def _weigh(self, rows: Sequence[Row], scores: Sequence[Tensor]) -> tuple[Candidates, Context]:
         windows = [row for row in rows if isinstance(row, SpanRow)]
         return weigh(windows, scores, self.answer_length), windows[0].context
+
+
+def ask_spans(question: Any, context: Any) -> list[SpanExample]:
+    """The examples of a request: a question with its context, or several, with one each or one for all."""
+    questions = question if isinstance(question, str) else list_texts(question)
+    if not isinstance(question, str) and isinstance(context, str):
+        context = [context] * len(questions)
+    pairs, _ = pair_up("answer", questions, context)
+    return [SpanExample(one, found or "") for one, found in pairs]
 
 
 def choose_place(scores: Tensor, there: Tensor, gold: Tensor, criterion: Criterion) -> Tensor:
