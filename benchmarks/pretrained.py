@@ -17,10 +17,10 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
-from finetune import find_commit
+from origins import find_commit, name_machine
 
 RESULTS = Path(__file__).parent / "results"
 POINTS = 60  # of a curve that are kept
@@ -75,10 +75,8 @@ class Figures:
             return
         import torch
 
-        cuda = self.options.device == "cuda"
-        machine = torch.cuda.get_device_name() if cuda else f"{self.options.threads} CPU threads"
         head = {
-            "about": f"{machine}, torch {torch.__version__}",
+            "about": f"{name_machine(self.options)}, torch {torch.__version__}",
             "date": str(date.today()),
             "commit": self.options.commit or find_commit(),
             "command": self.command,
@@ -89,6 +87,13 @@ class Figures:
         aside.write_text(text, encoding="utf-8")
         aside.replace(self.options.out)
 
+    def finish(self, summary: dict[str, Any]) -> NoReturn:
+        """Writes and prints what came of all rows, and ends the script."""
+        self.facts["summary"] = summary
+        self.write()
+        print(json.dumps(summary), flush=True)
+        sys.exit(self.status())
+
     def status(self) -> int:
         """Of the script: 1 where a row failed."""
         return int(any(find_errors(row) for row in self.rows.values()))
@@ -98,6 +103,17 @@ def find_errors(row: Mapping[str, Any]) -> list[str]:
     """Of the row as a whole, or of what was measured behind its run: made again, the run itself is left as it is."""
     parts = [row, *(part for part in row.values() if isinstance(part, dict))]
     return [part["error"] for part in parts if "error" in part]
+
+
+def measure_parts(parts: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
+    """What is measured of a run, part by part; one that fails leaves its error, so that the run was not for nothing."""
+    found: dict[str, Any] = {}
+    for name, measure in parts.items():
+        try:
+            found[name] = measure()
+        except Exception as error:
+            found[name] = {"error": f"{type(error).__name__}: {error}"[-1000:]}
+    return found
 
 
 def brief(row: Mapping[str, Any]) -> dict[str, Any]:

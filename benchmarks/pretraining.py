@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from finetune import find_commit
+from origins import find_commit
 
 from bertsmith.models.fresh import make_fresh
 from bertsmith.objectives.costs import token_costs

@@ -22,7 +22,7 @@ from statistics import fmean
 from typing import Any
 
 import free_form
-from pretrained import Figures, make_parser, measure_blimp, measure_masked, pretrain
+from pretrained import Figures, make_parser, measure_blimp, measure_masked, measure_parts, pretrain
 from runs import spell_script
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "house"))
@@ -132,14 +132,8 @@ def work(name: str, options: argparse.Namespace) -> dict[str, Any]:
         "tasks": lambda: measure_tasks(folder, options),
     }
     needs = {"blimp": options.blimp, "words": options.held_out, "tasks": options.data}
-    for part, measure in parts.items():
-        if part in needs and needs[part] is None:
-            continue
-        try:
-            found[part] = measure()
-        except Exception as error:
-            found[part] = {"error": f"{type(error).__name__}: {error}"[-1000:]}
-    return found
+    wanted = {part: measure for part, measure in parts.items() if part not in needs or needs[part] is not None}
+    return found | measure_parts(wanted)
 
 
 def measure_words(folder: Path, options: argparse.Namespace) -> dict[str, float]:

@@ -18,7 +18,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from finetune import find_commit
+from origins import find_commit, name_machine
 
 
 def make_parser(about: str | None) -> argparse.ArgumentParser:
@@ -90,10 +90,9 @@ def write(options: argparse.Namespace, found: dict[str, Any]) -> None:
         return
     import torch
 
-    machine = torch.cuda.get_device_name() if options.device == "cuda" else f"{options.threads} CPU threads"
     beside = f", {options.jobs} runs side by side" if options.jobs > 1 else ""
     about = {
-        "about": f"{machine}, torch {torch.__version__}{beside}",
+        "about": f"{name_machine(options)}, torch {torch.__version__}{beside}",
         "date": str(date.today()),
         "commit": options.commit or find_commit(),
         "command": spell_script(),

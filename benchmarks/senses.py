@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from finetune import find_commit
+from origins import find_commit, name_machine
 
 import bertsmith
 from bertsmith.inspection.senses_scores import SenseScores, draw_scores, score_senses
@@ -67,9 +67,8 @@ def print_table(name: str, scores: SenseScores) -> None:
 
 
 def write(options: argparse.Namespace, found: dict[str, SenseScores], seconds: dict[str, float]) -> None:
-    machine = torch.cuda.get_device_name() if options.device == "cuda" else f"{options.threads} CPU threads"
     record: dict[str, Any] = {
-        "about": f"{machine}, torch {torch.__version__}",
+        "about": f"{name_machine(options)}, torch {torch.__version__}",
         "date": str(date.today()),
         "commit": options.commit or find_commit(),
         "command": spell_script(),

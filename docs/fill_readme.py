@@ -7,19 +7,16 @@
 import json
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import typer.main
-
 import bertsmith
-from bertsmith.cli.app import app
 
 sys.path.insert(0, str(Path(__file__).parent))  # where this is run as a file by another program
 from pretraining_tables import PRETRAINING
 from serving_tables import SERVING
 from tables import ROOT, fill_tables, heading, read_results, rewrite, table
+from verbs import list_verbs
 
 README = ROOT / "README.md"
 
@@ -36,18 +33,9 @@ def presets() -> str:
     return table(["preset", "depth", "width", "heads", "inner", "vocabulary", "positions", "parameters"], rows)
 
 
-def list_verbs(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
-    """Each verb with its command; those of a group by both of their words."""
-    for name, command in group.commands.items():
-        if hasattr(command, "commands"):
-            yield from list_verbs(command, f"{name} ")
-        else:
-            yield before + name, command
-
-
 def verbs() -> str:
     rows = []
-    for name, command in list_verbs(typer.main.get_command(app)):
+    for name, command in list_verbs():
         first = (command.help or "").strip().splitlines()[0]
         example = re.search(r"^\s*(bertsmith .+)$", command.help or "", re.MULTILINE)
         assert example, name

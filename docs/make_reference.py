@@ -9,27 +9,19 @@ Links that leave docs/, as to a file of the code, lead to a page that shows that
 import inspect
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import typer.main
 from typer.testing import CliRunner
+
+sys.path.insert(0, str(Path(__file__).parent))  # MkDocs loads this file by its path
+from verbs import list_verbs
 
 ROOT = Path(__file__).resolve().parents[1]
 LOOK = {"COLUMNS": "96"}  # of what --help prints
 LINK = re.compile(r"(?P<before>\]\()(?P<target>\.\.?/[^)#\s]+)(?P<after>#[^)\s]*)?\)")
 LANGUAGES = {".py": "python", ".js": "javascript", ".css": "css", ".html": "html", ".json": "json", ".toml": "toml",
              ".csv": "text", ".txt": "text", ".yml": "yaml", ".md": "markdown", ".service": "ini"}  # fmt: skip
-
-
-def list_verbs(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
-    """Each verb with its command; those of a group by both of their words."""
-    for name, command in group.commands.items():
-        if hasattr(command, "commands"):
-            yield from list_verbs(command, f"{name} ")
-        else:
-            yield before + name, command
 
 
 def make_verb_page(name: str, command: Any) -> str:
@@ -113,12 +105,10 @@ def make_inspect_page() -> str:
 
 def make_pages() -> dict[str, str]:
     """Every page of the reference by its address."""
-    from bertsmith.cli.app import app
-
     pages = {"reference/python.md": make_python_page(), "reference/model.md": make_model_page(),
              "reference/inspect.md": make_inspect_page()}  # fmt: skip
     rows = []
-    for name, command in list_verbs(typer.main.get_command(app)):
+    for name, command in list_verbs():
         page = f"reference/{name.replace(' ', '-')}.md"
         pages[page] = make_verb_page(name, command)
         rows.append(f"| [`{name}`]({PurePosixPath(page).name}) | {(command.help or '').strip().splitlines()[0]} |")

@@ -21,6 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 from cleaning import list_benchmarks, write_held_out
+from run_options import add_run_options
 from telling import tell_corpus, tell_encoder, write_record
 
 ROOT = Path(__file__).parent.parent
@@ -131,14 +132,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rank", type=int, default=8, help="heads: of an adapter")
     parser.add_argument("--way", choices=("lora", "together"), default="lora", help="assemble: the way that was better")
     parser.add_argument("--beside", nargs="*", default=[], metavar="NAME=DIR", help="measure: neighbours")
-    parser.add_argument("--only", type=lambda text: text.split(","), help="heads, measure: some of them")
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--jobs", type=int, default=1, help="fine-tunings side by side")
-    parser.add_argument("--out", type=Path, help="the file of figures, of whatever stage")
-    parser.add_argument("--again", action="store_true", help="heads: make anew what the file holds")
-    parser.add_argument("--commit", help="named in the file where git is not there to tell")
-    parser.add_argument("--tiny", action="store_true", help="a few steps each: does it run")
-    parser.add_argument("--list", action="store_true", help="say what would be run, and run nothing")
+    add_run_options(
+        parser, 1, only="heads, measure: some of them", out="the file of figures, of whatever stage",
+        again="heads: make anew what the file holds", listing="say what would be run, and run nothing",
+    )  # fmt: skip
     options = parser.parse_args()
     options.threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     options.kind = f"{'cased' if options.cased else 'uncased'}-{options.size}"

@@ -19,7 +19,8 @@ from bertsmith.text.training.building import check_folder, save_trained
 from bertsmith.text.training.extending import add_pieces, count_tokens, count_unknown, find_kind, learn_pieces
 from bertsmith.text.training.recipes import Recipe
 from bertsmith.text.training.vocabulary import Vocabulary
-from bertsmith.tokenizing import Tell, about, count_cores, count_sources
+from bertsmith.tokenizing import Tell, about, count_sources
+from bertsmith.workers import count_cores
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from bertsmith.errors import BertsmithError, Stopped
 from bertsmith.finetuning import Run, finetune
 from bertsmith.models.files import TASK_FILE, read_json, take_folder, write_json
 from bertsmith.training.watching import show_time
-from bertsmith.workers import Lost, Workers
+from bertsmith.workers import Lost, Workers, count_cores
 
 RESULT = "result.json"
 Say = Callable[[str], None]
@@ -210,8 +210,7 @@ def take_seeds(given: Any) -> list[int]:
 def share_threads(jobs: int) -> int:
     """How many threads each of the workers gets."""
     named = os.environ.get("OMP_NUM_THREADS", "")
-    here = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, (int(named) if named.isdecimal() else here) // jobs)
+    return max(1, (int(named) if named.isdecimal() else count_cores()) // jobs)
 
 
 def digest(tables: Mapping[str, Any]) -> dict[str, str]:

@@ -3,7 +3,6 @@
     bertsmith.train_tokenizer("texts/", "my-tokenizer", kind="bpe", size=32000)
 """
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from bertsmith.text.training.table import WordTable, make_table
 from bertsmith.text.training.unigram import train_unigram
 from bertsmith.text.training.vocabulary import Vocabulary
 from bertsmith.text.training.wordpieces import train_wordpieces
+from bertsmith.workers import count_cores
 
 PART = 4 << 20  # bytes that a process counts at a time
 Tell = Callable[[str, int, int], None]  # what is done, how much of it, of how much
@@ -164,7 +164,3 @@ def about(name: str, tell: Tell | None) -> Callable[[int, int], None] | None:
 def _count_tokens(counted: Counted, vocabulary: Vocabulary, recipe: Recipe) -> int:
     model = build_model(vocabulary, recipe)
     return sum(count * len(model.tokenize(word)) for word, count in counted.words.items())
-
-
-def count_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

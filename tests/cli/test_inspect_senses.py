@@ -5,8 +5,6 @@ import json
 import pytest
 from whole import tiny
 
-from bertsmith.cli import inspect_senses
-
 
 @pytest.fixture(scope="module")
 def masked(tmp_path_factory):
@@ -16,10 +14,7 @@ def masked(tmp_path_factory):
 @pytest.fixture
 def terminal(monkeypatch):
     """As if a person read the answers."""
-    from bertsmith.cli import inspect_lens
-
-    for module in (inspect_senses, inspect_lens):
-        monkeypatch.setattr(module, "wants_json", lambda asked: asked)
+    monkeypatch.setattr("bertsmith.cli.pictures.wants_json", lambda asked: asked)
     monkeypatch.setenv("COLUMNS", "120")
 
 

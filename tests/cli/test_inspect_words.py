@@ -1,7 +1,6 @@
 """`inspect attribution`, `heads` and `probe` as commands: tables, JSON, files, and mistakes in a sentence."""
 
 import json
-import sys
 
 import pytest
 from whole import tiny
@@ -25,10 +24,7 @@ def place(tmp_path_factory, one_thread):
 
 @pytest.fixture
 def on_terminal(monkeypatch):
-    monkeypatch.setattr("bertsmith.cli.output.wants_json", lambda asked: asked)
-    for verb in ("attribution", "heads", "probe"):
-        __import__(f"bertsmith.cli.inspect_{verb}")
-        monkeypatch.setattr(sys.modules[f"bertsmith.cli.inspect_{verb}"], "wants_json", lambda asked: asked)
+    monkeypatch.setattr("bertsmith.cli.pictures.wants_json", lambda asked: asked)
 
 
 def test_attribution_as_json_and_files(real, place, tmp_path):

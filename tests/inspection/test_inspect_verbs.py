@@ -26,7 +26,7 @@ def run(monkeypatch, capsys, folder):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    for verb in ("inspect_step", "inspect_input", "inspect_positions", "pictures"):
+    for verb in ("inspect_input", "pictures"):
         monkeypatch.setattr(f"bertsmith.cli.{verb}.wants_json", lambda asked: asked)
     monkeypatch.setenv("COLUMNS", "110")
 

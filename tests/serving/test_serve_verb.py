@@ -12,13 +12,14 @@ from typer.testing import CliRunner
 
 from bertsmith.cli import serve as verb
 from bertsmith.cli.app import app
+from bertsmith.cli.serve_options import KEYS
 from bertsmith.errors import BertsmithError
 
 
 @pytest.fixture
 def run(monkeypatch):
     """Runs the verb up to where it would serve: the plan and the settings."""
-    monkeypatch.delenv(verb.KEYS, raising=False)
+    monkeypatch.delenv(KEYS, raising=False)
     found = []
     run = "bertsmith.serving.processes.supervisor.run"
     monkeypatch.setattr(run, lambda plan, settings, tell: found.append((plan, settings)))
@@ -77,7 +78,7 @@ def test_plan_and_settings_survive_json(run):
 
 
 def test_keys_of_the_environment(run, monkeypatch):
-    monkeypatch.setenv(verb.KEYS, "a, b,,a")
+    monkeypatch.setenv(KEYS, "a, b,,a")
     assert run("--api-key", "c")[1].keys == ("c", "a", "b")
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from bertsmith.cli.flags import PanelCommand
+from bertsmith.cli.options import Field, ResultJson, Sources
 from bertsmith.cli.output import wants_json, write_json, write_note, write_table
 
 corpus = typer.Typer(
@@ -14,17 +15,11 @@ corpus = typer.Typer(
     rich_markup_mode=None,
     help="Make and look at a corpus: cleaned, compared, tokenized text that models are pretrained on.",
 )
-Json = Annotated[bool, typer.Option("--json", help="The result as JSON on a terminal too.")]
 
 
 @corpus.command(cls=PanelCommand)
 def build(
-    sources: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="SOURCES", help="Files, folders, globs: txt, md, jsonl, json, parquet, also packed (gz, xz, zst)."
-        ),
-    ],
+    sources: Sources,
     out: Annotated[str, typer.Option(metavar="DIR", help="The folder to write the corpus to.")],
     tokenizer: Annotated[
         str | None, typer.Option(metavar="DIR", help="The folder of the tokenizer; a model's folder is one too.")
@@ -36,7 +31,7 @@ def build(
             help="What ends a document in text.  [default: a blank line; in Markdown the file]",
         ),
     ] = None,
-    field: Annotated[str, typer.Option(metavar="NAME", help="The field of the text in JSON and Parquet.")] = "text",
+    field: Field = "text",
     held_out: Annotated[
         float, typer.Option(metavar="X", help="Share of documents that training never sees, chosen by their hash.")
     ] = 0.01,
@@ -82,7 +77,7 @@ def build(
         Literal["local", "ray"], typer.Option(help="Where parts are worked on: here, or by Ray Data (an extra).")
     ] = "local",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Make anew what DIR holds.")] = False,
-    as_json: Json = False,
+    as_json: ResultJson = False,
 ) -> None:
     """Turn raw text into a corpus: clean it, drop what comes again or is no good, cut and tokenize the rest.
 
@@ -96,6 +91,7 @@ def build(
       bertsmith corpus build codes.jsonl --codes --vocabulary 1024 --out code-corpus
     """
     import bertsmith
+    from bertsmith.workers import count_cores
 
     as_json = wants_json(as_json)
     if tokenizer is None and not codes:
@@ -115,7 +111,7 @@ def build(
 def info(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder of a corpus.")],
     check: Annotated[bool, typer.Option("--check", help="Read all of it and compare its checksums.")] = False,
-    as_json: Json = False,
+    as_json: ResultJson = False,
 ) -> None:
     """Tell what is in a corpus: documents, sentences and tokens of both parts, and what was dropped.
 
@@ -146,8 +142,3 @@ def show(found: dict[str, Any], as_json: bool) -> None:
         write_note(f"Built at {speed['megabytes_per_second']:.1f} MB/s in {speed['seconds']:.1f} s.")
     for note in found.get("notes", []):
         write_note(f"note: {note}")
-
-
-def count_cores() -> int:
-    """Those that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from bertsmith.cli.options import Json
+from bertsmith.cli.options import Download, Json
 from bertsmith.cli.output import wants_json, write_json, write_note, write_text
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def export(
         typer.Option(metavar="JOB=NAME", help="compact: the adapter for a job that several can do; may be repeated."),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the model that DIR holds.")] = False,
-    download: Annotated[bool, typer.Option("--download", help="Fetch a NAME that is not here yet.")] = False,
+    download: Download = False,
     as_json: Json = False,
 ) -> None:
     """Write a model for transformers and sentence-transformers, or with its adapters in a quarter of the bytes.

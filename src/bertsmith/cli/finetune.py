@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from bertsmith.cli.flags import ColumnFlags, Flags, check_flags, combine
+from bertsmith.cli.flags import ColumnFlags, Flags, check_flags, combine, require
 from bertsmith.cli.mix import carry_out_mix, describe_mix
-from bertsmith.cli.options import Device, Format, look_here
+from bertsmith.cli.options import Check, Download, Format, ResultJson, StartingModel, TrainingDevice, look_here
 from bertsmith.cli.output import drop_nan, wants_json, write_json, write_note
 from bertsmith.errors import BertsmithError
 from bertsmith.training.choices import COLUMNS, TaskChoices, read_toml, sort_choices, suggest
@@ -50,13 +50,7 @@ def finetune(
             metavar="NAME", help="classify, tag, span, regress, choose, embed, rerank or module:Class; else guessed."
         ),
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH|NAME",
-            help="The encoder to start from; else the one that BERTSMITH_MODEL names, else the default one.",
-        ),
-    ] = None,
+    model: StartingModel = None,
     settings: Annotated[
         Path | None, typer.Option(metavar="FILE.toml", help="A file with any of these settings; flags win over it.")
     ] = None,
@@ -69,14 +63,12 @@ def finetune(
     keep_checkpoints: Annotated[
         bool, typer.Option("--keep-checkpoints", help="Keep the best and the last checkpoint of training.")
     ] = False,
-    check: Annotated[
-        bool, typer.Option("--check/--no-check", show_default=False, help="Ask the data doctor first.")
-    ] = True,
-    device: Annotated[Device | None, typer.Option(show_default=False, help="Where it runs.  [default: auto]")] = None,
+    check: Check = True,
+    device: TrainingDevice = None,
     threads: Annotated[int | None, typer.Option(metavar="N", min=1, help="CPU threads.")] = None,
     format: Format = None,
-    download: Annotated[bool, typer.Option("--download", help="Fetch a NAME that is not here yet.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON on a terminal too.")] = False,
+    download: Download = False,
+    as_json: ResultJson = False,
     columns: Annotated[dict[str, str], ColumnFlags()],
     choices: Annotated[dict[str, Any], Flags(TaskChoices, "Task")],
     training: Annotated[dict[str, Any], Flags(Training, "Training")],
@@ -113,9 +105,7 @@ def finetune(
         asked = describe_mix(members, {**flags, **columns, **choices, **training})
     else:
         asked = combine(read_settings(settings) if settings else {}, {**flags, **columns, **choices, **training})
-        for name in ("train", "out"):
-            if name not in asked:
-                raise typer.BadParameter(f"--{name} is missing.")
+        require(asked, ("train", "out"))
     asked.setdefault("model", os.environ.get("BERTSMITH_MODEL") or None)
     is_first = os.environ.get("RANK", "0") == "0"  # of the processes of torchrun
     say = write_note if is_first else (lambda sentence: None)

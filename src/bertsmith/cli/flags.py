@@ -126,6 +126,13 @@ def check_flags(given: Mapping[str, Any]) -> None:
         raise typer.BadParameter(str(error)) from error
 
 
+def require(asked: Mapping[str, Any], names: Iterable[str]) -> None:
+    """What neither the flags nor a file of settings named is a mistake in the command."""
+    for name in names:
+        if name not in asked:
+            raise typer.BadParameter(f"--{name} is missing.")
+
+
 def combine(file: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """What a file of settings says, with the flags that were given over it."""
     return {**file, **{name: value for name, value in given.items() if value is not None}}

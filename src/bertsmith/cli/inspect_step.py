@@ -54,7 +54,7 @@ def step(
         for note in found.notes:
             write_note(f"note: {note}")
     asked = {"input": text, **({} if pair is None else {"pair": pair})}
-    show_picture(found, out, options.as_json, _write, lambda step: {**asked, **step.data()})
+    show_picture(found, out, options.as_json, _write, lambda one: {**asked, **one.data()})
 
 
 def _write(found: "Step") -> None:

@@ -55,6 +55,26 @@ File = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="JSON lines on a terminal too; a pipe gets them anyway.")]
+ResultJson = Annotated[bool, typer.Option("--json", help="The result as JSON on a terminal too.")]
+Download = Annotated[bool, typer.Option("--download", help="Fetch a NAME that is not here yet.")]
+# Of the verbs that make something: a file of settings stands behind flags that were not given, so none has a default.
+TrainingDevice = Annotated[Device | None, typer.Option(show_default=False, help="Where it runs.  [default: auto]")]
+StartingModel = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH|NAME",
+        help="The encoder to start from; else the one that BERTSMITH_MODEL names, else the default one.",
+    ),
+]
+Check = Annotated[bool, typer.Option("--check/--no-check", show_default=False, help="Ask the data doctor first.")]
+# Of the verbs that read raw text.
+Sources = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="SOURCES", help="Files, folders, globs: txt, md, jsonl, json, parquet, also packed (gz, xz, zst)."
+    ),
+]
+Field = Annotated[str, typer.Option(metavar="NAME", help="The field of the text in JSON and Parquet.")]
 
 
 @dataclass(frozen=True)
@@ -76,7 +96,7 @@ class ModelOptions:
     dtype: Annotated[Dtype, typer.Option(help="The precision it runs in.")] = "float32"
     batch_tokens: Annotated[int | None, typer.Option(metavar="N", min=1, help="Most tokens in one batch.")] = None
     threads: Annotated[int | None, typer.Option(metavar="N", min=1, help="CPU threads.")] = None
-    download: Annotated[bool, typer.Option("--download", help="Fetch a NAME that is not here yet.")] = False
+    download: Download = False
     as_json: Json = False
 
     def load(self) -> "Model":

@@ -1,5 +1,5 @@
-"""What the sub-verbs of `inspect` share: `--out FILE`, looked at before a model is loaded, and how what was found is shown:
-as a file with a line that says so, as JSON, or as text for people.
+"""What the sub-verbs of `inspect` share: `--out FILE`, looked at before a model is loaded, and how what was found is
+shown: as a file with a line that says so, as JSON, or as text for people.
 """
 
 from collections.abc import Callable, Mapping

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from bertsmith.cli.flags import Flags, combine
-from bertsmith.cli.options import Device
+from bertsmith.cli.flags import Flags, combine, require
+from bertsmith.cli.options import Download, ResultJson, TrainingDevice
 from bertsmith.cli.output import drop_nan, wants_json, write_json, write_note
 from bertsmith.errors import BertsmithError
 from bertsmith.objectives.wording import read_asks
@@ -51,10 +51,10 @@ def pretrain(
     keep_checkpoints: Annotated[
         bool, typer.Option("--keep-checkpoints", help="Keep the last checkpoint of training.")
     ] = False,
-    device: Annotated[Device | None, typer.Option(show_default=False, help="Where it runs.  [default: auto]")] = None,
+    device: TrainingDevice = None,
     threads: Annotated[int | None, typer.Option(metavar="N", min=1, help="CPU threads.")] = None,
-    download: Annotated[bool, typer.Option("--download", help="Fetch a NAME that is not here yet.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON on a terminal too.")] = False,
+    download: Download = False,
+    as_json: ResultJson = False,
     shape: Annotated[dict[str, Any], Flags(Shape, "Encoder, else as the recipe has it", by_recipe=True)],
     asking: Annotated[dict[str, Any], Flags(Asking, "What is asked, else as the recipe has it", by_recipe=True)],
     training: Annotated[
@@ -79,9 +79,7 @@ def pretrain(
     if settings is None and (recipe or not model):  # else the rest is not known yet
         check_flags(recipe, given)
     asked = combine(read_settings(settings) if settings else {}, {**run, **given})
-    for name in ("corpus", *(() if plan else ("out",))):
-        if name not in asked:
-            raise typer.BadParameter(f"--{name} is missing.")
+    require(asked, ("corpus",) if plan else ("corpus", "out"))
     is_first = os.environ.get("RANK", "0") == "0"  # of the processes of torchrun
     say = write_note if is_first else (lambda sentence: None)
     as_json = wants_json(as_json)

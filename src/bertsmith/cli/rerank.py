@@ -7,8 +7,8 @@ import typer
 from bertsmith.cli.inputs import decode
 from bertsmith.cli.jobs import open_cuts
 from bertsmith.cli.options import CutPolicy, Format, ModelOptions
-from bertsmith.cli.output import wants_json, write_json, write_table
-from bertsmith.cli.texts import Column, TextsFile, TopK, read_texts_of
+from bertsmith.cli.output import wants_json
+from bertsmith.cli.texts import Column, TextsFile, TopK, take_texts, write_ranks
 
 
 def rerank(
@@ -34,21 +34,11 @@ def rerank(
       bertsmith rerank "who built the bridge" "A smith built it." "It rained." --model my-reranker
       bertsmith rerank "who built the bridge" --texts lines.txt --top-k 3 --model my-reranker
     """
-    if (texts is None) == (not others):
-        raise typer.BadParameter("give the texts behind the query or as --texts FILE, one of the two.")
-    if text is not None and texts is None:
-        raise typer.BadParameter("a column was named, but no file; give --texts FILE too.")
     asked = decode(query, "QUERY")
-    ranked = [decode(one, f"text {number}") for number, one in enumerate(others or (), 1)]
-    ranked = ranked if texts is None else read_texts_of(texts, text, format)
+    ranked = take_texts(others, texts, text, format, "the texts behind the query")
     as_json = wants_json(options.as_json)
     model = options.load()
     home = model.need("classify", "rerank texts", "rerank")
     cuts = open_cuts(home, "rerank", truncate, without="windows")
     result = model.rerank(asked, ranked, top_k=top_k, truncate=truncate)
-    cuts.add(result.truncated)
-    if as_json:
-        write_json({"input": asked, **result.as_dict()})
-    else:
-        write_table(asked, result.answers)
-    cuts.report()
+    write_ranks(asked, result, cuts, as_json)

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from bertsmith.cli.finetune import check_task, read_settings
-from bertsmith.cli.flags import ColumnFlags, combine
+from bertsmith.cli.flags import ColumnFlags, combine, require
 from bertsmith.cli.lists import ListFlags, parse_seeds
-from bertsmith.cli.options import Device, Format, look_here
+from bertsmith.cli.options import Check, Download, Format, ResultJson, StartingModel, TrainingDevice, look_here
 from bertsmith.cli.output import drop_nan, wants_json, write_json, write_note, write_table
 from bertsmith.errors import BertsmithError
 from bertsmith.training.choices import COLUMNS, TaskChoices
@@ -32,13 +32,7 @@ def sweep(
     task: Annotated[
         str | None, typer.Option(metavar="NAME", help="As in finetune; else guessed from the data.")
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH|NAME",
-            help="The encoder to start from; else the one that BERTSMITH_MODEL names, else the default one.",
-        ),
-    ] = None,
+    model: StartingModel = None,
     settings: Annotated[
         Path | None,
         typer.Option(metavar="FILE.toml", help="Settings, an array where several are to be tried; flags win over it."),
@@ -63,14 +57,12 @@ def sweep(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Start anew where DIR holds these runs already.")
     ] = False,
-    check: Annotated[
-        bool, typer.Option("--check/--no-check", show_default=False, help="Ask the data doctor first.")
-    ] = True,
-    device: Annotated[Device | None, typer.Option(show_default=False, help="Where it runs.  [default: auto]")] = None,
+    check: Check = True,
+    device: TrainingDevice = None,
     threads: Annotated[int | None, typer.Option(metavar="N", min=1, help="CPU threads of each fine-tuning.")] = None,
     format: Format = None,
-    download: Annotated[bool, typer.Option("--download", help="Fetch a NAME that is not here yet.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON on a terminal too.")] = False,
+    download: Download = False,
+    as_json: ResultJson = False,
     columns: Annotated[dict[str, str], ColumnFlags()],
     choices: Annotated[dict[str, Any], ListFlags(TaskChoices, "Task")],
     training: Annotated[dict[str, Any], ListFlags(Training, "Training", without=("seed",))],
@@ -89,9 +81,7 @@ def sweep(
              "threads": threads, "format": format}  # fmt: skip
     check_values({**columns, **choices, **training})
     asked = combine(read_settings(settings) if settings else {}, {**flags, **columns, **choices, **training})
-    for name in ("train", "out"):
-        if name not in asked:
-            raise typer.BadParameter(f"--{name} is missing.")
+    require(asked, ("train", "out"))
     asked.setdefault("model", os.environ.get("BERTSMITH_MODEL") or None)
     as_json = wants_json(as_json)
     modes = {"samples": samples, "search": search, "trials": trials, "sample_seed": sample_seed, "jobs": jobs,

@@ -1,10 +1,18 @@
-"""Texts that a verb compares or ranks. In: a file of lines, a table, or standard input. Out: the texts."""
+"""Texts that a verb compares or ranks. In: those of the command, a file of lines, a table, or standard input.
 
-from typing import Annotated
+Out: the texts, and at the end their ranks.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertsmith.cli.inputs import decode_option
+from bertsmith.cli.inputs import decode, decode_option
+from bertsmith.cli.output import Cuts, write_json, write_table
+
+if TYPE_CHECKING:
+    from bertsmith.tasks.result import Result
 
 TextsFile = Annotated[
     str | None,
@@ -14,6 +22,27 @@ TextsFile = Annotated[
 ]
 Column = Annotated[str | None, typer.Option("--text", metavar="COLUMN", help="With --texts: the column of the text.")]
 TopK = Annotated[int | None, typer.Option(metavar="N", min=1, help="Only so many of the best; else all.")]
+
+
+def take_texts(
+    given: Sequence[str] | None, file: str | None, column: str | None, format: str | None, ask: str
+) -> list[str]:
+    """The texts of the command or of a file; `ask` says where the former stand, to one who gave both or none."""
+    if (file is None) == (not given):
+        raise typer.BadParameter(f"give {ask} or as --texts FILE, one of the two.")
+    if column is not None and file is None:
+        raise typer.BadParameter("a column was named, but no file; give --texts FILE too.")
+    texts = [decode(text, f"text {number}") for number, text in enumerate(given or (), 1)]
+    return texts if file is None else read_texts_of(file, column, format)
+
+
+def write_ranks(asked: str, result: "Result", cuts: Cuts, as_json: bool) -> None:
+    cuts.add(result.truncated)
+    if as_json:
+        write_json({"input": asked, **result.as_dict()})
+    else:
+        write_table(asked, result.answers)
+    cuts.report()
 
 
 def read_texts_of(path: str, column: str | None, format: str | None) -> list[str]:

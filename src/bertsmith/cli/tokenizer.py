@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from bertsmith.cli.flags import PanelCommand
+from bertsmith.cli.options import Download, Field, ResultJson, Sources
 from bertsmith.cli.output import wants_json, write_json, write_note, write_text
 
 if TYPE_CHECKING:
     from bertsmith.extending import ExtendedTokenizer
     from bertsmith.tokenizing import TrainedTokenizer
 
-SOURCES = "Files, folders, globs: txt, md, jsonl, json, parquet, also packed (gz, xz, zst)."
+Out = Annotated[str, typer.Option(metavar="DIR", help="The folder to write the tokenizer to.")]
+MinCount = Annotated[int, typer.Option(metavar="N", help="How often a pair must occur to become a piece.")]
+Threads = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, show_default=False, help="Processes that count.  [default: one a core]"),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a tokenizer that DIR holds.")]
 SHOWN = 8  # new pieces that are named
 
 tokenizer = typer.Typer(
@@ -24,11 +31,8 @@ tokenizer = typer.Typer(
 
 @tokenizer.command(cls=PanelCommand)
 def train(
-    sources: Annotated[
-        list[str],
-        typer.Argument(metavar="SOURCES", help=SOURCES),
-    ],
-    out: Annotated[str, typer.Option(metavar="DIR", help="The folder to write the tokenizer to.")],
+    sources: Sources,
+    out: Out,
     kind: Annotated[
         Literal["wordpiece", "bpe", "unigram"],
         typer.Option(help="As BERT has it, as RoBERTa and GPT-2 (bytes), or as SentencePiece."),
@@ -38,7 +42,7 @@ def train(
         bool | None,
         typer.Option("--cased/--uncased", show_default=False, help="Keep case?  [default: all but wordpiece do]"),
     ] = None,
-    min_count: Annotated[int, typer.Option(metavar="N", help="How often a pair must occur to become a piece.")] = 2,
+    min_count: MinCount = 2,
     special: Annotated[
         list[str] | None, typer.Option(metavar="TOKEN", help="A special token of your own; may be repeated.")
     ] = None,
@@ -69,13 +73,10 @@ def train(
             help="Each of SOURCES is a language; small ones count for more: 1 as they are, 0.7 usual, 0 all alike.",
         ),
     ] = None,
-    field: Annotated[str, typer.Option(metavar="NAME", help="The field of the text in JSON and Parquet.")] = "text",
-    threads: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, show_default=False, help="Processes that count.  [default: one a core]"),
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a tokenizer that DIR holds.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON on a terminal too.")] = False,
+    field: Field = "text",
+    threads: Threads = None,
+    overwrite: Overwrite = False,
+    as_json: ResultJson = False,
 ) -> None:
     """Train a tokenizer on raw text: the same bytes on every run, number of threads and machine.
 
@@ -104,21 +105,15 @@ def extend(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="The folder or name of a model, or the folder of a tokenizer.")
     ],
-    sources: Annotated[
-        list[str],
-        typer.Argument(metavar="SOURCES", help=SOURCES),
-    ],
+    sources: Sources,
     add: Annotated[int, typer.Option(metavar="N", help="Most pieces to add.")],
-    out: Annotated[str, typer.Option(metavar="DIR", help="The folder to write the tokenizer to.")],
-    min_count: Annotated[int, typer.Option(metavar="N", help="How often a pair must occur to become a piece.")] = 2,
-    field: Annotated[str, typer.Option(metavar="NAME", help="The field of the text in JSON and Parquet.")] = "text",
-    threads: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, show_default=False, help="Processes that count.  [default: one a core]"),
-    ] = None,
-    download: Annotated[bool, typer.Option("--download", help="Fetch a NAME that is not here yet.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a tokenizer that DIR holds.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON on a terminal too.")] = False,
+    out: Out,
+    min_count: MinCount = 2,
+    field: Field = "text",
+    threads: Threads = None,
+    download: Download = False,
+    overwrite: Overwrite = False,
+    as_json: ResultJson = False,
 ) -> None:
     """Add to a model's tokenizer the pieces that save most tokens of your text; the old ones keep their ids.
 

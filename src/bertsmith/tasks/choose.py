@@ -23,7 +23,7 @@ from bertsmith.tasks.losses import Criterion
 from bertsmith.tasks.measures import Array, Measure
 from bertsmith.tasks.result import Result, check_finite
 from bertsmith.tasks.task import Row
-from bertsmith.tasks.texts import is_iterable, list_texts
+from bertsmith.tasks.texts import list_texts, pair_lists
 from bertsmith.tasks.trained import MISTAKES, Settings, TrainedTask
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -138,13 +138,8 @@ def offer(prompt: Any, choices: Any) -> list[ChoiceExample]:
     """The examples of a request: a prompt with its choices, or several prompts with a list of choices each."""
     if isinstance(prompt, str):
         return [ChoiceExample(prompt, take_choices(choices))]
-    prompts = list_texts(prompt)
-    if isinstance(choices, str) or not is_iterable(choices):
-        raise BertsmithError(f"give a list of choices for each prompt, not {type(choices).__name__}.")
-    lists = list(choices)
-    if len(lists) != len(prompts):
-        raise BertsmithError(f"choose got {len(prompts)} prompts and {len(lists)} lists of choices; give one each.")
-    return [ChoiceExample(one, take_choices(some)) for one, some in zip(prompts, lists, strict=True)]
+    pairs = pair_lists("choose", prompt, choices, ("prompt", "prompts"), "choices")
+    return [ChoiceExample(one, take_choices(some)) for one, some in pairs]
 
 
 def take_choices(given: Any) -> tuple[str, ...]:

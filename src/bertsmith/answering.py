@@ -1,0 +1,63 @@
+"""What the jobs of a `Model` share: what a task is made from, and its examples through the network.
+
+In: a `Model`, a task and its examples. Out: one answer for one input, a list for several.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from bertsmith.resident import ZERO_SHOT
+from bertsmith.tasks.texts import list_texts
+from bertsmith.tasks.trained import TrainedTask
+from bertsmith.tasks.zero_shot import ZeroShot
+from bertsmith.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from bertsmith.model import Model
+
+log_cuts = logging.getLogger("bertsmith.cuts")
+
+
+def answer_all(model: "Model", task: Any, examples: Sequence[Any]) -> list[Any]:
+    """An answer for each example, by the model or the adapter on it that has the head; one warning for all cuts."""
+    home = model.need(task.head, "do that", task.name) if task.head else model
+    answers: list[Any] = home.predictor.predict(task, examples)
+    cut = [answer.truncated for answer in answers if answer.truncated]
+    if cut:
+        log_cuts.warning(
+            "%s: %d of %d inputs were longer than %d tokens; %d tokens were cut (truncate=%r)",
+            task.name, len(cut), len(examples), model.limit, sum(cut), task.truncate,
+        )  # fmt: skip
+    return answers
+
+
+def answer_given(model: "Model", task: Any, examples: Sequence[Any], is_single: bool) -> Any:
+    """The answer where one input was given, as the only example; else all of them."""
+    answers = answer_all(model, task, examples)
+    return answers[0] if is_single else answers
+
+
+def answer_texts(model: "Model", task: Any, given: str | Sequence[str]) -> Any:
+    """For a task whose examples are plain texts."""
+    is_single = isinstance(given, str)
+    return answer_given(model, task, [given] if is_single else list_texts(given), is_single)
+
+
+def take_head(
+    model: "Model", head: str, what: str, kind: type[TrainedTask[Any, Any]], truncate: str | None
+) -> tuple[Tokenizer, int, str, dict[str, Any]]:
+    """What a task of this kind is made from."""
+    settings = model.need(head, what, kind.name).task_settings(kind)
+    return model.tokenizer, model.limit, truncate or settings["truncate"], settings
+
+
+def judge_labels(
+    model: "Model", text: str | Sequence[str], labels: Sequence[str], hypothesis: str, several: bool,
+    top_k: int | None, truncate: str,
+) -> Any:  # fmt: skip
+    """Classes that were never learnt, by a head of natural-language inference."""
+    home = model.need("classify", "judge labels by inference", ZERO_SHOT)
+    outputs = home.checkpoint.labels
+    task = ZeroShot(model.tokenizer, model.limit, truncate, outputs, labels, hypothesis, several, top_k)
+    return answer_texts(home, task, text)
