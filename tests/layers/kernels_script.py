@@ -71,8 +71,11 @@ def check_dropping():
     grad = torch.randn(20, 64)
     slope = (torch.autograd.grad(run(given), given, grad)[0] * along).sum().item()
     assert math.isclose(slope, ((run(qkv + along) - run(qkv - along)) * grad).sum().item() / 2, rel_tol=2e-3)
-    mean = torch.stack([run(qkv, 0.2, torch.tensor([number])) for number in range(200)]).mean(0)
-    assert (mean - run(qkv, 0.0)).abs().mean() < 0.06
+    # All tokens ask the same, so that each of a row is one more draw of the same answer.
+    alike = torch.cat([qkv[:1, :64].expand(20, -1), qkv[:, 64:]], dim=1)
+    mean = torch.stack([run(alike, 0.2, torch.tensor([number])) for number in range(50)]).mean(0)
+    for row in (slice(0, 16), slice(16, 20)):
+        assert (mean[row].mean(0) - run(alike, 0.0)[row].mean(0)).abs().mean() < 0.03
     assert not torch.equal(run(qkv), run(qkv, seed=torch.tensor([8])))
 
 

@@ -2,16 +2,20 @@
 
 import math
 
+import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tasks.made import CLOSE, SENTENCES
 
 import bertsmith
+from bertsmith.data.batch import plan_batches
 from bertsmith.errors import BertsmithError
-from bertsmith.tasks import likelihood
+from bertsmith.tasks import likelihood, mask_table
 from bertsmith.tasks.hiding import HiddenText
-from bertsmith.tasks.likelihood import Likelihood, ask_all, measure_likelihood, share_rows
+from bertsmith.tasks.likelihood import Likelihood, ask_all, measure_likelihood
+from bertsmith.tasks.mask_table import MaskTable, hide_each
 
 TEXTS = [*SENTENCES, "Paris", "playing walking", "He  walked\nslowly .", "ça zzz 漢字"]
 WORDS = st.sampled_from(["paris", "is", "the", "capital", "walking", "slowly", ".", "fox", "quick", "it's", "[MASK]"])
@@ -71,20 +75,60 @@ def test_sharing_and_blocks_change_nothing(bert, texts, block):
         assert one[0]["score"] == pytest.approx(other[0]["score"], rel=CLOSE, abs=CLOSE)
 
 
-@given(st.lists(st.lists(WORDS, min_size=1, max_size=5).map(" ".join), min_size=1, max_size=6))
-def test_each_row_finds_itself_among_the_shared_ones(bert, texts):
-    rows = [row for some in Likelihood(bert.ours.tokenizer, 64).rows(texts) for row in some]
-    distinct, places = share_rows(rows)
-    assert len({(tuple(row.ids), row.at[0]) for row in rows}) == len(distinct)
-    for row, (number, which) in zip(rows, places, strict=True):
-        assert (list(distinct[number].ids), distinct[number].at) == (list(row.ids), row.at)
-        assert distinct[number].wanted[which] == row.wanted[0]
+def rows_of(table):
+    """A table's rows, each as (ids, segments, at, wanted)."""
+    ids, segments = table.fill()
+    ends = np.cumsum(table.lengths)
+    bounds = [slice(end - length, end) for end, length in zip(ends, table.lengths, strict=True)]
+    asked = zip(bounds, table.at.tolist(), table.wanted.tolist(), strict=True)
+    return [(ids[here].tolist(), segments[here].tolist(), at, wanted) for here, at, wanted in asked]
+
+
+@given(st.lists(st.lists(WORDS, max_size=9).map(" ".join), max_size=6), st.integers(3, 12), st.booleans())
+def test_a_table_has_the_rows_that_each_text_alone_has(bert, texts, limit, is_inside):
+    """Windows, special tokens in the text and later pieces of a word too."""
+    tokenizer = bert.ours.tokenizer
+    task = Likelihood(tokenizer, limit, way="within-word" if is_inside else "plain")
+    table, counts = hide_each(task.encode(texts), tokenizer, limit, task.mask_id, is_inside)
+    rows = task.rows(texts)
+    flat = [row for some in rows for row in some]
+    assert counts.tolist() == [len(some) for some in rows]
+    expected = [(list(row.ids), list(row.segments), row.at[0], row.wanted[0]) for row in flat]
+    assert rows_of(table) == expected == rows_of(MaskTable.of_rows(flat))
+    assert [chosen.tolist() for chosen in table.batches(40)] == plan_batches([len(row.ids) for row in flat], 40)
+
+
+@given(st.lists(st.lists(WORDS, min_size=1, max_size=5).map(" ".join), min_size=1, max_size=6), st.integers(1, 9))
+def test_each_row_finds_the_first_one_that_is_equal(bert, texts, at_once):
+    table = MaskTable.of_rows([row for some in Likelihood(bert.ours.tokenizer, 64).rows(texts) for row in some])
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(mask_table, "AT_ONCE", at_once)
+        shared = table.share().tolist()
+    keys = [(ids, at) for ids, _, at, _ in rows_of(table)]
+    assert shared == [keys.index(key) for key in keys]
 
 
 def test_two_sentences_that_differ_in_a_word_share_its_row(bert):
-    rows = [row for some in Likelihood(bert.ours.tokenizer, 64).rows(["the cat is", "the dog is"]) for row in some]
-    distinct, _ = share_rows(rows)
-    assert len(rows) == 6 and len(distinct) == 5 and max(len(row.wanted) for row in distinct) == 2
+    task = Likelihood(bert.ours.tokenizer, 64)
+    table, _ = hide_each(task.encode(["the cat is", "the dog is"]), task.tokenizer, 64, task.mask_id, False)
+    assert table.share().tolist() == [0, 1, 2, 3, 1, 5] and table.wanted[1] != table.wanted[4]
+
+
+def test_a_batch_too_large_for_memory_is_read_in_halves(bert):
+    class Narrow(Likelihood):
+        def read_wanted(self, network, batch, at, owners, wanted):
+            if len(batch.ids) > 40:
+                raise torch.OutOfMemoryError("made")
+            return super().read_wanted(network, batch, at, owners, wanted)
+
+    texts = ["the quick fox is in london .", "the quick dog is in london .", "paris", "we walk slowly"]
+    whole, parts = (
+        measure_likelihood(bert.ours.predictor, kind(bert.ours.tokenizer, 64), texts) for kind in (Likelihood, Narrow)
+    )
+    for one, other in zip(whole, parts, strict=True):
+        assert one[0]["score"] == pytest.approx(other[0]["score"], rel=CLOSE)
+    with pytest.raises(BertsmithError, match=r"not enough memory on cpu for a row of 4[1-9] tokens"):
+        measure_likelihood(bert.ours.predictor, Narrow(bert.ours.tokenizer, 64), ["a fox . " * 14])
 
 
 def test_the_same_text_twice_is_exactly_as_likely(bert):

@@ -30,6 +30,7 @@ flash.register_autograd(lambda ctx, grad: (grad, None, None))
 
 class Rows(Ragged):
     def __init__(self, watches):
+        super().__init__(is_sparse=False)
         self.watches = watches
 
     def work(self, step):

@@ -171,7 +171,7 @@ def test_every_mark_has_a_row_and_a_title():
     assert set(MARKS) == set(MEASURES) == set(TITLES) == {t.measure for t in TASKS.values()} | set(UNTRAINED)
     assert set(NAMES) == set(TASKS)
     assert all(low < goal < high for low, goal, high in MARKS.values())
-    assert sum(plan_seconds(task, count_runs(task), 12) for task in TASKS.values()) < 1800  # of one session
+    assert sum(plan_seconds(task, count_runs(task), 12) for task in TASKS.values()) < 1800  # half an hour a model
 
 
 def test_the_shipped_heads_learnt_nothing_from_conll():

@@ -8,6 +8,7 @@ overall. A tie counts as wrong.
 import difflib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 from bertsmith.data.reading import read_table
 from bertsmith.errors import BertsmithError
 from bertsmith.evaluation.scoring import with_intervals
-from bertsmith.tasks.likelihood import Likelihood, measure_likelihood
+from bertsmith.tasks.likelihood import Likelihood, ask_each
 from bertsmith.tasks.measures import Array, Measure, mean, share
 from bertsmith.tasks.predicting import Predictor
 
@@ -94,13 +95,13 @@ def read_set(path: Path, limit: int | None = None) -> PairSet:
 
 def judge_set(predictor: Predictor, task: Likelihood, given: PairSet) -> Judged:
     """Pairs that do not fit are left out; all others are asked in one go."""
-    tokens = [len(row) for row in task.tokenizer.encode_many([text for pair in given.pairs for text in pair])]
-    fits = [max(tokens[i : i + 2]) <= task.limit for i in range(0, len(tokens), 2)]
-    pairs = [pair for pair, is_short in zip(given.pairs, fits, strict=True) if is_short]
-    results = measure_likelihood(predictor, task, [text for pair in pairs for text in pair])
-    scores = np.array([result[0]["score"] for result in results]).reshape(-1, 2)
+    read = task.tokenizer.encode_many([text for pair in given.pairs for text in pair])
+    tokens = np.array([len(one) for one in read]).reshape(-1, 2)
+    fits = np.repeat(tokens.max(axis=1) <= task.limit, 2)
+    chances = ask_each(predictor, task, list(compress(read, fits)))
+    scores = np.array([task.add(some) for some in chances]).reshape(-1, 2)
     good, bad = scores[:, 0], scores[:, 1]
-    return Judged(given, good > bad, int((good == bad).sum()), len(given.pairs) - len(pairs))
+    return Judged(given, good > bad, int((good == bad).sum()), len(given.pairs) - len(scores))
 
 
 def macro(parts: Sequence[Array]) -> Measure:

@@ -99,7 +99,7 @@ def _shape(qkv: Tensor, heads: int, cos: Tensor | None, causal: bool, window: in
 
 
 def _parts(is_rotary: bool) -> dict[str, int]:
-    """As an H200 is fastest: with more threads, halves of turned vectors would not fit twice into a processor."""
+    """Chosen on an H200: with more threads, halves of turned vectors would not fit twice into a multiprocessor."""
     return {"BLOCK": LONG, "PART": 64, "num_warps": 4 if is_rotary else 8, "num_stages": 3}
 
 

@@ -72,13 +72,15 @@ class Network(nn.Module):
         if self.packed:
             x = F.pad(x, (0, 0, 0, round_rows(tokens) - tokens))
         near, far = self._turns(batch)
-        wanted = None if self.packed else batch.wanted
+        wanted = asked = batch.wanted
+        if self.packed and wanted is not None:  # any place fills up to a number of rows that kernels are kept for
+            asked = F.pad(wanted, (0, round_rows(len(wanted)) - len(wanted)))
         for layer, block in enumerate(self.order):
             yield x[:tokens]
             turned = near if near is not far and self.config.is_local(layer) else far
             # Whoever is watched fills a list, whose length would be another graph in each layer.
             compiled = self.compiled if batch.watched is None else None
-            at = wanted if layer == len(self.order) - 1 else None
+            at = asked if layer == len(self.order) - 1 else None
             # A last layer for few places is not compiled: a graph of its own would cost more seconds than it saves.
             run = block if compiled is None or at is not None else partial(compiled, block)
             if self.recompute and x.requires_grad:
@@ -86,6 +88,7 @@ class Network(nn.Module):
             else:
                 x = run(x, batch, turned, at)
         if wanted is not None:
+            x = x[: len(wanted)]
             last = x if self.final_norm is None else self.final_norm(x)
             yield last.new_zeros(tokens, last.shape[1]).index_copy(0, wanted, last)
         else:

@@ -1,13 +1,14 @@
 """Rows to scores to answers, for every task: length-sorted batches within a budget of tokens, answers in order."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from bertsmith.data.batch import Batch, plan_batches
+from bertsmith.data.batch import Array, Batch, plan_batches
 from bertsmith.errors import BertsmithError
 from bertsmith.models.network import Network
 from bertsmith.tasks.task import Answer, Example, Row, Task
@@ -42,23 +43,37 @@ class Predictor:
     def run(self, task: Task[Any, Any], rows: Sequence[Row]) -> list[Tensor]:
         """The scores of each row, in the order of the rows."""
         found: dict[int, Tensor] = {}
-        with torch.no_grad() if self.keeps_grads else torch.inference_mode():
+        with self.reading():
             for chosen in plan_batches([len(row.ids) for row in rows], self.budget):
                 found.update(zip(chosen, self._score(task, [rows[i] for i in chosen]), strict=True))
         return [found[i] for i in range(len(rows))]
 
+    def reading(self) -> AbstractContextManager[None]:
+        """In which the network is asked."""
+        return torch.no_grad() if self.keeps_grads else torch.inference_mode()
+
     def _score(self, task: Task[Any, Any], rows: Sequence[Row]) -> list[Tensor]:
-        """The scores of a batch; of its halves where memory does not suffice for all of it."""
-        batch = Batch.of([row.ids for row in rows], [row.segments for row in rows], self.device)
+        """The scores of a batch."""
+
+        def read(some: slice) -> list[Tensor]:
+            mine = rows[some]
+            batch = Batch.of([row.ids for row in mine], [row.segments for row in mine], self.device)
+            return task.scores(self.network, batch, mine)
+
+        return self.halve(read, [len(row.ids) for row in rows], slice(0, len(rows)))
+
+    def halve(self, read: Callable[[slice], list[Tensor]], lengths: Sequence[int] | Array, rows: slice) -> list[Tensor]:
+        """What `read` gives for these rows; for their halves where memory does not suffice for all of them."""
         try:
-            return task.scores(self.network, batch, rows)
+            return read(rows)
         except torch.OutOfMemoryError:
-            if len(rows) == 1:
+            if rows.stop - rows.start == 1:
                 raise BertsmithError(
-                    f"not enough memory on {self.device} for a row of {len(rows[0].ids):,} tokens; cut it shorter, or "
-                    f"use another device."
+                    f"not enough memory on {self.device} for a row of {lengths[rows.start]:,} tokens; cut it shorter, "
+                    f"or use another device."
                 ) from None
         if self.device.type == "cuda":  # out here, where what the failed attempt held is free
             torch.cuda.empty_cache()
-        middle = len(rows) // 2
-        return self._score(task, rows[:middle]) + self._score(task, rows[middle:])
+        middle = (rows.start + rows.stop) // 2
+        halves = slice(rows.start, middle), slice(middle, rows.stop)
+        return [score for half in halves for score in self.halve(read, lengths, half)]
