@@ -29,7 +29,7 @@ docs: $(VENV)/.docs ## build the documentation into site/: open site/index.html,
 test: $(VENV)/.test ## ruff, mypy and all tests (JOBS=2 of them at a time)
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/mypy
-	$(VENV)/bin/python -m pytest -n $(JOBS)
+	$(VENV)/bin/python -m pytest -n $(JOBS) --dist worksteal
 
 soak: $(VENV)/.test ## kill and resume training (KILLS=20), then ask a server all it can (MINUTES=20): nothing may differ
 	$(VENV)/bin/python tests/whole/soak_resume.py soak $(KILLS)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from browser import browser, open_page, pytest_terminal_summary  # noqa: F401  # fixtures, and what the end of a run says
 from hypothesis import HealthCheck, settings
+from order import pytest_collection_modifyitems  # noqa: F401  # a hook
 
 # Before torch, tokenizers or the hub's client is imported: each reads these once.
 os.environ["HF_HUB_OFFLINE"] = "1"

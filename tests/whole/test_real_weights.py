@@ -51,7 +51,7 @@ ODD = [
 
 def make_texts() -> list[str]:
     draw = random.Random(0)
-    lengths = [draw.choice((1, 3, 8, 20, 60, 250, 300)) for _ in range(200 - len(ODD))]
+    lengths = [draw.choice((1, 3, 3, 8, 8, 20, 20, 60, 250, 300)) for _ in range(200 - len(ODD))]
     return ODD + [" ".join(draw.choices(WORDS.split(), k=length)) for length in lengths]
 
 
