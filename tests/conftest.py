@@ -1,5 +1,6 @@
 """What every test stands on: no network, no setting of the person who runs it, one thread a worker, settled chance."""
 
+import logging
 import os
 import signal
 from collections.abc import Iterator
@@ -25,6 +26,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # How long it takes to make an example says more of the machine than of the test.
 settings.register_profile("steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("steady")
+
+
+@pytest.fixture(autouse=True)
+def cuts_are_logged() -> None:
+    """A verb that another test ran in this process silences that log, as its own lines tell the same."""
+    logging.getLogger("bertsmith.cuts").disabled = False
 
 
 @pytest.fixture(scope="session")

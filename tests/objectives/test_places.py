@@ -32,12 +32,13 @@ def descend(objective, network, asked, hidden):
     return values, {name: p.grad.clone() for name, p in network.named_parameters() if p.grad is not None}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("family", ["bert", "modernbert", "albert"])
+CASES = [(family, kind) for family in ("bert", "albert") for kind in KINDS]
+CASES += [("modernbert", kind) for kind in KINDS if "pairs" not in kind]  # it has no head for pairs
+
+
+@pytest.mark.parametrize("family, kind", CASES)
 @pytest.mark.parametrize("recompute", [False, True])
 def test_losses_and_gradients_are_those_of_all_states(kind, family, recompute, tmp_path):
-    if "pairs" in kind and family == "modernbert":
-        pytest.skip("a ModernBERT has no head for pairs")
     head = "mask" if family == "modernbert" else "pretraining"
     network = load_saved(make_reference(family, head), tmp_path).network.requires_grad_(True)
     network.recompute = recompute
