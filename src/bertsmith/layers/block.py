@@ -20,8 +20,9 @@ class FeedForward(nn.Module):
         self.up = Linear(config.width, config.inner * (2 if config.gated else 1), config.bias)
         self.down = Linear(config.inner, config.width, config.bias)
 
-    def forward(self, x: Tensor, add: Tensor) -> Tensor:
-        if x.is_cuda and self.activation in KERNELS and torch.compiler.is_compiling():
+    def forward(self, x: Tensor, add: Tensor, is_end: bool = False) -> Tensor:
+        """`is_end`: of a compiled encoder the one layer that is not, but takes the same kernels."""
+        if x.is_cuda and self.activation in KERNELS and (is_end or torch.compiler.is_compiling()):
             inner = _activate(self.up(x), self.activation, self.gated)
         elif self.gated:
             gate, value = self.up(x).chunk(2, dim=-1)  # (tokens, inner) each
@@ -52,9 +53,9 @@ class Block(nn.Module):
         """x (tokens, width); `at` asks for some tokens only, which look at all of them."""
         if self.pre_norm:
             x = self.attention(self.attention_norm(x), batch, turns, add=x, at=at)
-            return self.feed(self.feed_norm(x), add=x)
+            return self.feed(self.feed_norm(x), add=x, is_end=at is not None)
         x = self.attention_norm(self.attention(x, batch, turns, add=x, at=at))
-        return self.feed_norm(self.feed(x, add=x))
+        return self.feed_norm(self.feed(x, add=x, is_end=at is not None))
 
 
 def norm(config: Config, width: int = 0) -> nn.LayerNorm:

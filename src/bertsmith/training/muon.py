@@ -34,7 +34,9 @@ def orthogonalize(matrices: Tensor) -> Tensor:
     x = x / (x.norm(dim=(-2, -1), keepdim=True) * SAFETY + 1e-7)
     for a, b, c in POLYNOMIALS:
         square = x @ x.mT
-        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
+        by = torch.baddbmm(square, square, square, beta=b, alpha=c)
+        by.diagonal(dim1=-2, dim2=-1).add_(a)  # to add a times x to the product would copy x, which is larger
+        x = by @ x
     return x.mT if is_tall else x
 
 
@@ -90,13 +92,13 @@ class Muon(torch.optim.Optimizer):
         torch._foreach_add_(own, list(((-rate * scale * keep) * update).unbind()))
 
     def _direct(self, matrices: Tensor) -> Tensor:
-        """Where each matrix goes, in full precision."""
-        update = orthogonalize(matrices).float()
-        if self.rows:
-            size = update.norm(dim=(-2, -1), keepdim=True)
-            update = update / (update.norm(dim=-1, keepdim=True) + 1e-7)
-            update = update * (size / (update.norm(dim=(-2, -1), keepdim=True) + 1e-7))
-        return update
+        """Where each matrix goes, in full precision; with `rows`, as large as it was and each row as large as others."""
+        update = orthogonalize(matrices)
+        if not self.rows:
+            return update.float()
+        sizes = torch.linalg.vector_norm(update, dim=-1, keepdim=True, dtype=torch.float32)  # (n, rows, 1)
+        whole = sizes.square().mean(dim=-2, keepdim=True).sqrt()
+        return update * (whole / (sizes + 1e-7))
 
     def _means(self, parameters: list[Tensor]) -> Tensor:
         """The momenta of these, one behind the other, so that one kernel moves them all; each one's state is a part."""
