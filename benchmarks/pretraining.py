@@ -31,7 +31,7 @@ from bertsmith.objectives.masked_tokens import MaskedTokens
 from bertsmith.objectives.objective import Vocabulary
 from bertsmith.training.compiled import TwinPasses
 from bertsmith.training.devices import Ranks
-from bertsmith.training.optimizer import make_optimizer
+from bertsmith.training.optimizer import make_optimizer, set_rates
 from bertsmith.training.recipes import RECIPES
 from bertsmith.training.settings import Training
 from bertsmith.training.study import Given, Work
@@ -120,7 +120,8 @@ def make_step(options: argparse.Namespace, network: Any, study: Any, settings: T
     network.to(device).train()
     is_real = options.device == "cuda"
     passes = TwinPasses(network, study, settings, device, "bf16", Ranks(0, 1, device), compiles=is_real)
-    optimizer = make_optimizer(network, settings)
+    optimizer = make_optimizer(network, settings, passes.recorded)
+    set_rates(optimizer, settings.peak)
     study.prepare(0, 0, 1)
 
     def step(number: int) -> float:

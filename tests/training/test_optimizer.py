@@ -1,5 +1,7 @@
 """Which parameters learn, how fast, and what is left out."""
 
+import copy
+
 import pytest
 import torch
 from training.looping import fit, make_loop
@@ -120,8 +122,9 @@ def test_recomputing_gives_the_same_weights_to_the_bit(small_model, tmp_path):
     assert all(map(torch.equal, *ends))
 
 
+@pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize("optimizer", ["adamw", "lamb", "muon"])
-def test_embedding_and_heads_have_a_share_of_the_rate(start, optimizer):
+def test_embedding_and_heads_have_a_share_of_the_rate(start, optimizer, recorded):
     """And with Muon, what it leaves to AdamW has a rate of its own, of which they have their shares."""
     _, fitted = start
     names = {parameter: name for name, parameter in fitted.network.named_parameters()}
@@ -129,7 +132,7 @@ def test_embedding_and_heads_have_a_share_of_the_rate(start, optimizer):
     chosen = Pretraining(
         rate=1e-2, optimizer=optimizer, adam_rate=adam_rate, embedding_rate=0.5, head_rate=4.0, weight_decay=0.1
     )
-    made = make_optimizer(fitted.network, chosen)
+    made = make_optimizer(fitted.network, chosen, capturable=recorded)
     set_rates(made, 0.25 * chosen.rate)
     seen = set()
     for group in made.param_groups:
@@ -139,9 +142,32 @@ def test_embedding_and_heads_have_a_share_of_the_rate(start, optimizer):
             share = 0.5 if name.startswith("embed.") else 4.0 if name.startswith("heads.") else 1.0
             is_matrix = name.startswith("blocks.") and parameter.ndim == 2
             rate = 3e-3 if optimizer == "muon" and not is_matrix else 1e-2
-            assert group["lr"] == pytest.approx(0.25 * rate * share), name
+            assert isinstance(group["lr"], torch.Tensor) == recorded
+            assert float(group["lr"]) == pytest.approx(0.25 * rate * share), name
             assert group["weight_decay"] == (0.1 if parameter.ndim > 1 else 0.0)
     assert seen == set(names.values())
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "lamb", "muon"])
+def test_rates_on_a_device_take_the_steps_of_plain_ones(start, optimizer):
+    """Of an optimizer that may be recorded, and whose rates change from step to step."""
+    _, fitted = start
+    chosen = Pretraining(rate=1e-2, optimizer=optimizer, weight_decay=0.1)
+    ends = []
+    for recorded in (False, True):
+        network = copy.deepcopy(fitted.network)
+        made = make_optimizer(network, chosen, capturable=recorded)
+        chance = torch.Generator().manual_seed(0)
+        for step in range(3):
+            set_rates(made, chosen.rate / (step + 1))
+            for parameter in network.parameters():
+                parameter.grad = torch.randn(parameter.shape, generator=chance)
+            made.found_inf = torch.zeros(())
+            made.step()
+        ends.append(list(network.parameters()))
+    for plain, ours, before in zip(*ends, fitted.network.parameters(), strict=True):
+        torch.testing.assert_close(ours, plain, rtol=1e-5, atol=1e-6)
+        assert not torch.equal(ours, before)
 
 
 def test_rates_that_mean_nothing_are_refused():

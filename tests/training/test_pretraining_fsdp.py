@@ -86,7 +86,7 @@ def assert_near(ours, theirs):
         apart = (tensor - wanted[key]).abs().max()
         if is_muon and tensor.ndim == 2 and key[0] == "model":
             # Directions in which the gradient is next to nothing are what rounding makes of them, in full length.
-            assert (tensor - wanted[key]).norm() < 0.02 * wanted[key].norm(), key
+            assert (tensor - wanted[key]).norm() < 0.04 * wanted[key].norm(), key
         else:
             assert apart < 2e-5 + 1e-3 * wanted[key].abs().max(), key
 

@@ -1,5 +1,7 @@
 """Attention over rows laid end to end, and the one place that chooses its kernel."""
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -28,13 +30,14 @@ class Attention(nn.Module):
         """What each token takes from its row, added to `add`; `at` asks for some tokens only."""
         tokens, filler = len(batch.ids), len(x) - len(batch.ids)  # x may end in rows that are no tokens
         drop = self.attention_dropout if self.training else 0.0
-        qkv = self.qkv(x)[:tokens]
+        qkv = self.qkv(x)
+        qkv = qkv[:tokens] if filler else qkv  # the gradient of a part would be copied into a whole
         if _is_packed(qkv, batch, self.heads, drop):
             mixed = _attend_packed(qkv, batch, self.heads, turns, self.window, drop)  # (tokens, width)
         else:
             mixed = self._mix(qkv.view(tokens, 3, self.heads, -1), batch, turns, drop).reshape(tokens, -1)
         if at is not None:
-            mixed, add = mixed.index_select(0, at), add.index_select(0, at)
+            mixed, add = pick(mixed, at), pick(add, at)
         elif filler:
             mixed = F.pad(mixed, (0, 0, 0, filler))
         return self.out(mixed, add=add, drop=self.dropout)
@@ -48,6 +51,25 @@ class Attention(nn.Module):
             by = turns if batch.reach is None else pick_turns(turns, batch.positions)
             q, k = turn(q, by), turn(k, by)
         return attend(q, k, v, batch, self.window, drop)
+
+
+class _Pick(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, at: Tensor) -> Tensor:
+        ctx.save_for_backward(at)
+        ctx.rows = len(x)
+        return x.index_select(0, at)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        (at,) = ctx.saved_tensors
+        return grad.new_zeros(ctx.rows, *grad.shape[1:]).index_copy_(0, at, grad), None
+
+
+def pick(x: Tensor, at: Tensor) -> Tensor:
+    """Rows at places that are named once each, so that going back nothing has to be summed up."""
+    found: Tensor = _Pick.apply(x, at) if x.requires_grad else x.index_select(0, at)
+    return found
 
 
 def _is_packed(qkv: Tensor, batch: Batch, heads: int, drop: float) -> bool:

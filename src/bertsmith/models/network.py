@@ -90,7 +90,7 @@ class Network(nn.Module):
         if wanted is not None:
             x = x[: len(wanted)]
             last = x if self.final_norm is None else self.final_norm(x)
-            yield last.new_zeros(tokens, last.shape[1]).index_copy(0, wanted, last)
+            yield last.new_zeros(tokens, last.shape[1]).index_copy_(0, wanted, last)
         else:
             yield x[:tokens] if self.final_norm is None else self.quick(_norm)(self.final_norm, x[:tokens])
 

@@ -1,7 +1,8 @@
 """Passes for pretraining on a GPU: a copy of the network in half precision, each block compiled once for all layers.
 
 Weights are kept in full precision and cast once a step, not at every use; states, too, stay in half precision, where
-autocast keeps norms and residuals in full. Gradients come back into the full weights, which the optimizer moves.
+autocast keeps norms and residuals in full. Gradients come back into the full weights, which the optimizer moves; what
+it does is the same in each step, and recorded.
 """
 
 import copy
@@ -17,6 +18,7 @@ from bertsmith.layers.heads import Output
 from bertsmith.models.network import Network
 from bertsmith.training.devices import Ranks
 from bertsmith.training.passes import Passes
+from bertsmith.training.recorded import End
 from bertsmith.training.settings import Training
 from bertsmith.training.study import Study, Work
 
@@ -69,6 +71,9 @@ class TwinPasses(Passes):
                 if isinstance(part, Network):  # itself, and a generator within it
                     part.compile_blocks()
         self.compiles = compiles
+        # What ends a step is hundreds of small kernels, which a host launches more slowly than a device makes them.
+        self.recorded = device.type == "cuda" and ranks.count == 1
+        self.ends: dict[tuple[bool, ...], End] = {}  # by which parameters a step has gradients for
 
     def run(self, works: Sequence[Work], step: int) -> None:
         if self.network.training != self.full.training:  # telling every part takes a millisecond
@@ -120,8 +125,17 @@ class TwinPasses(Passes):
             torch._foreach_add_(found, [grad.to(home.dtype) for home, grad in zip(found, grads, strict=True)])
 
     def finish(self, optimizer: torch.optim.Optimizer) -> None:
+        if not self.recorded:
+            return self._finish(optimizer)
+        end = self.ends.setdefault(tuple(full.grad is not None for full in self.parameters), End())
+        end.make(lambda: self._finish(optimizer))
+
+    def _finish(self, optimizer: torch.optim.Optimizer) -> None:
         super().finish(optimizer)
         _copy([half[: len(full)] for full, half in zip(self.parameters, self.halves, strict=True)], self.parameters)
+
+    def forget(self) -> None:
+        self.ends.clear()
 
 
 @torch.no_grad()

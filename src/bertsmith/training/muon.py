@@ -92,7 +92,7 @@ class Muon(torch.optim.Optimizer):
         torch._foreach_add_(own, list(((-rate * scale * keep) * update).unbind()))
 
     def _direct(self, matrices: Tensor) -> Tensor:
-        """Where each matrix goes, in full precision; with `rows`, as large as it was and each row as large as others."""
+        """Where each matrix goes, in full precision; with `rows`, all rows of it are of one size."""
         update = orthogonalize(matrices)
         if not self.rows:
             return update.float()

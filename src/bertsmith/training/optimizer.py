@@ -4,9 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from bertsmith.data.batch import send
 from bertsmith.errors import BertsmithError
 from bertsmith.models.network import Network
 from bertsmith.training.devices import part_like
@@ -55,27 +57,26 @@ def own_share(name: str, settings: Training) -> float:
 
 
 def make_optimizer(network: Network, settings: Training, capturable: bool = False) -> torch.optim.Optimizer:
+    """One that is `capturable` may be recorded: it reads its rates on the device."""
     groups = parameter_groups(network, settings)
     kind = getattr(settings, "optimizer", "adamw")
-    if kind == "muon":
-        return _make_muon(network, groups, settings)
+    betas = (settings.beta1, settings.beta2)
+    adam: dict[str, Any] = {"lr": settings.peak, "betas": betas, "eps": settings.eps}
     if kind == "lamb":
-        return _make_lamb(groups, settings)
-    if capturable:  # a recorded step reads the rates on the device, all in one tensor
-        rates = torch.zeros(len(groups), device=groups[0]["params"][0].device)
-        for group, rate in zip(groups, rates.unbind(), strict=True):
+        made = _make_lamb(groups, adam)
+    else:
+        adam |= {"fused": True, "capturable": capturable}
+        made = _make_muon(network, groups, settings, adam) if kind == "muon" else torch.optim.AdamW(groups, **adam)
+    if capturable:
+        rates = torch.zeros(len(made.param_groups), device=groups[0]["params"][0].device)
+        for group, rate in zip(made.param_groups, rates.unbind(), strict=True):
             group["lr"] = rate
-    return torch.optim.AdamW(
-        groups,
-        lr=settings.peak,
-        betas=(settings.beta1, settings.beta2),
-        eps=settings.eps,
-        fused=True,
-        capturable=capturable,
-    )
+    return made
 
 
-def _make_muon(network: Network, groups: list[dict[str, Any]], settings: Any) -> torch.optim.Optimizer:
+def _make_muon(
+    network: Network, groups: list[dict[str, Any]], settings: Any, adam: dict[str, Any]
+) -> torch.optim.Optimizer:
     """Muon for the matrices of the blocks: each group is one of those or none of them."""
     from bertsmith.training.muon import Muon
 
@@ -87,16 +88,15 @@ def _make_muon(network: Network, groups: list[dict[str, Any]], settings: Any) ->
             parted += [{**group, "params": some, "muon": is_matrix}] if some else []
             if some and not is_matrix and settings.adam_rate is not None:
                 parted[-1]["share"] *= settings.adam_rate / settings.peak
-    betas = (settings.beta1, settings.beta2)
-    return Muon(parted, momentum=settings.momentum, lr=settings.peak, betas=betas, eps=settings.eps, fused=True)
+    return Muon(parted, momentum=settings.momentum, **adam)
 
 
-def _make_lamb(groups: list[dict[str, Any]], settings: Training) -> torch.optim.Optimizer:
+def _make_lamb(groups: list[dict[str, Any]], adam: dict[str, Any]) -> torch.optim.Optimizer:
     from bertsmith.training.lamb import Lamb
 
     if any(hasattr(parameter, "full_tensor") for group in groups for parameter in group["params"]):
         raise BertsmithError("LAMB measures whole tensors, which fsdp cuts up; use spread ddp, or optimizer adamw.")
-    return Lamb(groups, lr=settings.peak, betas=(settings.beta1, settings.beta2), eps=settings.eps)
+    return Lamb(groups, **adam)
 
 
 def set_rates(optimizer: torch.optim.Optimizer, rate: float) -> None:
@@ -104,7 +104,7 @@ def set_rates(optimizer: torch.optim.Optimizer, rate: float) -> None:
     shares = [group["share"] for group in optimizer.param_groups]
     if isinstance(first, Tensor):
         rates = first._base if first._base is not None else first
-        rates.copy_(torch.tensor([rate * share for share in shares]), non_blocking=True)
+        rates.copy_(send(np.asarray([rate * share for share in shares], np.float32), rates.device))
         return
     for group, share in zip(optimizer.param_groups, shares, strict=True):
         group["lr"] = rate * share

@@ -4,9 +4,10 @@ A graph replays the same kernels on the same memory, so a pass is laid into fixe
 filled up to a few sizes. What fills them is a row of its own, which nobody looks at and which costs nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -111,6 +112,24 @@ def _side_stream(device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.Stream(device)
 
 
+class End:
+    """The end of a step: made as it is until the optimizer has all its state, then recorded once and replayed."""
+
+    def __init__(self, pool: Any = None) -> None:
+        self.pool, self.times = pool, 0
+        self.graph: torch.cuda.CUDAGraph | None = None
+
+    def make(self, work: Callable[[], None]) -> None:
+        if self.graph is None:
+            self.times += 1
+            if self.times <= UNRECORDED:
+                return work()
+            self.graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graph, pool=self.pool):
+                work()
+        self.graph.replay()
+
+
 class RecordedPasses(Passes):
     recorded = True
 
@@ -119,16 +138,15 @@ class RecordedPasses(Passes):
     ) -> None:
         super().__init__(network, study, settings, device, precision, ranks)
         self.recordings: dict[tuple[str, Room], Recording] = {}  # by whose losses, and the size
-        self.end: torch.cuda.CUDAGraph | None = None
-        self.ends = 0
         self.pool = torch.cuda.graph_pool_handle()
+        self.end = End(self.pool)
         self.shares = {name: torch.zeros((), device=device) for name in study.names}
         self.ring: list[tuple[Tensor, torch.cuda.Event]] = []
         self.turn = 0
         self.side = _side_stream(device)
 
     def run(self, works: Sequence[Work], step: int) -> None:
-        if self.ends == 0 or self.end is None:
+        if self.end.graph is None:
             self._make_grads()
         super().run(works, step)
 
@@ -141,7 +159,7 @@ class RecordedPasses(Passes):
                 parameter.grad = torch.zeros_like(parameter)
 
     def _clear(self) -> None:
-        if self.end is None:  # else the recorded end of the last step did it
+        if self.end.graph is None:  # else the recorded end of the last step did it
             self._wipe()
 
     def _wipe(self) -> None:
@@ -188,23 +206,18 @@ class RecordedPasses(Passes):
             room.copy_(torch.from_numpy(whole))
 
     def finish(self, optimizer: torch.optim.Optimizer) -> None:
-        if self.end is not None:
-            self.end.replay()
-            return
-        self.ends += 1
-        if self.ends <= UNRECORDED:
-            super().finish(optimizer)
-            return
-        self.end = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.end, pool=self.pool):
-            super().finish(optimizer)
+        finish = super().finish
+
+        def work() -> None:
+            finish(optimizer)
             self._wipe()
-        self.end.replay()
+
+        self.end.make(work)
 
     def forget(self) -> None:
         """The recordings hold memory, and kernels for those that learned until now."""
         self.recordings.clear()
-        self.end, self.ends = None, 0
         for parameter in self.parameters:
             parameter.grad = None
         self.pool = torch.cuda.graph_pool_handle()
+        self.end = End(self.pool)
