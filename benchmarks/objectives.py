@@ -7,8 +7,8 @@
 Presets keep their parts, questions, masking and optimizer. What a run of minutes needs is changed for all of them: 8
 layers of 512 (of which ALBERT shares one; gated ones have an inner width of 1,368, so that a layer has as many weights
 as BERT's), 65,536 tokens a step in rows of 128, no dropout, warm-up over 5 %; `bert` learns at 5e-4, as its 1e-4 is for
-a million steps, `albert` at 1e-2 and `electra` at 1e-3 (with their papers' rates neither learnt to look around a word in
-2 minutes), `modernbert` falls over 20 % in place of 3 %, and `distilbert` asks for masked words as a teacher comes
+a million steps, `albert` at 1e-2 and `electra` at 1e-3 (with their papers' rates neither learnt to look around itself
+in 2 minutes), `modernbert` falls over 20 % in place of 3 %, and `distilbert` asks for masked words as a teacher comes
 later. Then one shape, BERT's, and one change at a time against `masked`; `bert` is that with next sentences. Last a
 small student, alone and taught by the best of all of them.
 

@@ -61,7 +61,7 @@ class Figures:
             print(f"{name}: is in {self.options.out} already", flush=True)
             return known
         try:
-            row = {"name": name, **work()}
+            row = {"name": name, "commit": self.options.commit or find_commit(), **work()}
         except Exception:
             row = {"name": name, "error": traceback.format_exc()[-2000:]}
         with self.lock:  # rows may be made side by side
