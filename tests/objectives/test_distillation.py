@@ -58,6 +58,24 @@ def test_the_losses_are_those_of_distilbert(teacher, student, over, chunk):
     assert all(p.grad is not None for p in student[1].parameters())
 
 
+def test_a_teacher_computes_no_more_than_is_compared(teacher, student):
+    masking = MaskedTokens(VOCABULARY)
+    objective = Distillation(masking, teacher[1], cosine=0.0, over="places")
+    everywhere = Distillation(masking, teacher[1], over="places")  # the angle needs all states
+    asked = ask(objective, make_rows())
+    rows = []
+    hooks = [block.feed.register_forward_hook(lambda _, given, __: rows.append(len(given[0])))
+             for block in teacher[1].order]  # fmt: skip
+    found = objective.losses(student[1], objective.read(student[1], asked), asked.batch, asked.given)
+    for hook in hooks:
+        hook.remove()
+    assert rows == [len(asked.batch.ids)] * (len(teacher[1].order) - 1) + [len(asked.given["at"])]
+    whole = everywhere.losses(student[1], everywhere.read(student[1], asked), asked.batch, asked.given)
+    assert set(found) == {"distilled", "masked"} and set(whole) == {"distilled", "masked", "cosine"}
+    for name, (total, count) in found.items():
+        assert total.item() == pytest.approx(whole[name][0].item(), rel=1e-5) and count == whole[name][1]
+
+
 def test_a_student_that_is_its_teacher_has_nothing_to_learn(teacher, tmp_path):
     network = load_saved(teacher[0], tmp_path / "again").network
     means, _ = run(objective := Distillation(MaskedTokens(VOCABULARY), teacher[1], hard=0.0), network,

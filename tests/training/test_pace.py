@@ -34,6 +34,7 @@ class Compiling:
     """Passes of a tenth of a second, and 30 seconds more when a question is new."""
 
     recorded = False
+    wait: float = 0.0  # seconds that a host loses whenever it waits for the device
     clock: float = 0.0
     known: set = field(default_factory=set)
 
@@ -42,7 +43,7 @@ class Compiling:
         self.known.update(works)
 
     def report(self):
-        pass
+        self.clock += self.wait
 
     def finish(self, optimizer):
         self.clock += 0.01
@@ -61,6 +62,13 @@ def test_compiling_is_no_pace(monkeypatch, most):
     pace, size = find_pace(monkeypatch, Compiling(), most)
     assert size == 1000
     assert pace.passes == pytest.approx((0.1,)) and pace.step == pytest.approx(0.01)
+
+
+def test_waiting_is_no_pace_where_there_is_time_to_find_out(monkeypatch):
+    pace, _ = find_pace(monkeypatch, Compiling(wait=0.05), 100.0)
+    assert pace.passes[0] + pace.step == pytest.approx(0.11 + 0.05 / timing.TIMED)
+    pace, _ = find_pace(monkeypatch, Compiling(wait=0.05), 0.1)
+    assert pace.passes[0] + pace.step == pytest.approx(0.21)
 
 
 def test_no_room_is_told(monkeypatch):

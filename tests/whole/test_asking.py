@@ -54,6 +54,17 @@ def test_weights_of_distillation(corpus, teacher, tmp_path):
     assert {"distilled_loss", "cosine_loss"} <= set(run.metrics) and "masked_loss" not in run.metrics
 
 
+def test_distributions_of_hidden_words_alone(corpus, teacher, tmp_path):
+    """Fewer are compared, at another loss; what is read and hidden stays the same."""
+    logs = []
+    for number, alone in enumerate((False, True)):
+        run = pretrain(corpus, tmp_path / str(number), "distilbert", teacher=str(teacher), distil_masked=alone,
+                       distil_weights="1,1,0", dropout=0.0, max_steps=1, log_every=1)  # fmt: skip
+        logs.append(read_log(run.folder)[0])
+    assert logs[0]["masked"] == pytest.approx(logs[1]["masked"], rel=1e-6)
+    assert logs[0]["distilled"] != pytest.approx(logs[1]["distilled"], rel=1e-3)
+
+
 @pytest.mark.parametrize("asks", ["relations", "masked+relations*0.5", "distilled+relations"])
 def test_attention_relations_of_a_teacher(corpus, teacher, tmp_path, asks):
     """Of another width and other heads; in place of other losses, or beside them."""

@@ -77,6 +77,7 @@ PRETRAINING = {
     "teacher": "distilled, relations: the folder of the model to learn from.",
     "temperature": "distilled: how much both distributions over words are softened.",
     "distil_weights": "distilled: of the teacher's distribution, the hidden words, the states' angle, as in 5,2,1.",
+    "distil_masked": "distilled: compare distributions at the hidden words alone, at a seventh of the cost.",
     "epochs": "How many times the whole corpus is read; else once.",
     "rate": "The highest learning rate.",
     "layer_decay": "Each layer learns this much slower than the one above it.",

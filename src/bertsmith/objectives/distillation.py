@@ -62,9 +62,13 @@ class Distillation(Objective):
             counts = ordinary[compared]
         return Asked(asked.batch, {**asked.given, "ordinary": ordinary, "compared": compared, "counts": counts})
 
+    def places(self, network: Network, batch: Batch, given: Mapping[str, Tensor]) -> Tensor | None:
+        return given["at"] if self.over == "places" and not self.cosine else None
+
     def losses(self, network: Network, hidden: Tensor, batch: Batch, given: Mapping[str, Tensor]) -> Summed:
         with torch.no_grad():
-            taught = self.teacher.like(network, hidden)(batch.watching(False))
+            read = batch.watching(False).wanting(self.places(network, batch, given))
+            taught = self.teacher.like(network, hidden)(read)
         found: Summed = {}
         if self.soft:
             found["distilled"] = self._compare(network, hidden, taught, batch, given)

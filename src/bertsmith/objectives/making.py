@@ -159,8 +159,9 @@ class Maker:
                 f"The teacher's states are {theirs} wide and the student's {ours}, so their angle is left out."
             )
         return Distillation(
-            self._mask(), teacher, temperature=self.asking.temperature, soft=soft, hard=hard, cosine=cosine
-        )
+            self._mask(), teacher, temperature=self.asking.temperature, soft=soft, hard=hard, cosine=cosine,
+            over="places" if self.asking.distil_masked else "tokens",
+        )  # fmt: skip
 
     def _count_relations(self, network: Network) -> int:
         """As many as the teacher has attention heads where both widths divide into them, else as many as do."""

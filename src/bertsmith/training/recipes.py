@@ -34,6 +34,7 @@ class Asking:
     teacher: str | None = None  # distilled, relations: the folder of the model to learn from
     temperature: float = 2.0  # distilled: softens both distributions
     distil_weights: str = "5,2,1"  # distilled: of the teacher's distribution, the hidden words, the states' angle
+    distil_masked: bool = False  # distilled: distributions at the hidden words alone, not at all words
 
     def __post_init__(self) -> None:
         check_types(self)
