@@ -11,6 +11,7 @@ import os
 import shlex
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -40,6 +41,7 @@ def make_parser(about: str | None, modes: Sequence[str] = ()) -> argparse.Argume
     parser.add_argument("--keep", type=Path, default=Path("pretrained"), help="folder for the encoders of the rows")
     parser.add_argument("--flags", type=shlex.split, default=[], help="more flags of pretrain, as in '--rate 1e-3'")
     parser.add_argument("--commit", help="named in the file where git is not there to tell")
+    parser.add_argument("--cold", action="store_true", help="every run compiles anew; else what a run before it did")
     parser.add_argument("--tiny", action="store_true", help="tiny shapes, seconds a row: does it run")
     parser.add_argument("--list", action="store_true", help="print the commands and run nothing")
     return parser
@@ -130,7 +132,9 @@ def pretrain(
     line += ["--device", options.device, "--threads", str(options.threads), *options.flags, "--out", str(folder)]
     line += ["--overwrite"] if options.again else []
     start = time.perf_counter()
-    done = subprocess.run(line, capture_output=True, text=True, env=environment(options))
+    with tempfile.TemporaryDirectory() as empty:
+        caches = dict.fromkeys(("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"), empty) if options.cold else {}
+        done = subprocess.run(line, capture_output=True, text=True, env={**environment(options), **caches})
     if done.returncode:
         raise RuntimeError((done.stderr or done.stdout)[-1500:])
     wall = time.perf_counter() - start
