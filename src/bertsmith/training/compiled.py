@@ -73,6 +73,7 @@ class TwinPasses(Passes):
         self.compiles = compiles
         # What ends a step is hundreds of small kernels, which a host launches more slowly than a device makes them.
         self.recorded = device.type == "cuda" and ranks.count == 1
+        self.pool = torch.cuda.graph_pool_handle() if self.recorded else None
         self.ends: dict[tuple[bool, ...], End] = {}  # by which parameters a step has gradients for
 
     def run(self, works: Sequence[Work], step: int) -> None:
@@ -127,7 +128,7 @@ class TwinPasses(Passes):
     def finish(self, optimizer: torch.optim.Optimizer) -> None:
         if not self.recorded:
             return self._finish(optimizer)
-        end = self.ends.setdefault(tuple(full.grad is not None for full in self.parameters), End())
+        end = self.ends.setdefault(tuple(full.grad is not None for full in self.parameters), End(self.pool))
         end.make(lambda: self._finish(optimizer))
 
     def _finish(self, optimizer: torch.optim.Optimizer) -> None:
