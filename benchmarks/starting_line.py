@@ -47,6 +47,7 @@ CHANGES = {
     "masks 15 %": "--mask-rate 0.15",
     "masks 20 %": "--mask-rate 0.2",
     "masks 30 %": "--mask-rate 0.3",
+    "masks only": "--mask-replace 1 --random-replace 0",
     "linear": "--schedule linear",
     "cosine": "--schedule cosine",
     "cooldown 0.2": "--cooldown 0.2",

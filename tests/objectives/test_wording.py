@@ -101,11 +101,27 @@ def test_weights_and_stages_go_over_the_run(corpus):
         ({"temperature": 0.0}, "temperature is 0.0; it must be above 0"),
         ({"generator_share": 1.5}, "generator_share is 1.5; it must be above 0 and at most 1"),
         ({"replaced_weight": -1.0}, "replaced_weight is -1.0"),
+        ({"mask_replace": -0.1}, "mask_replace is -0.1; it must be at least 0"),
+        ({"random_replace": 0.3}, "mask_replace and random_replace are 0.8 and 0.3; together they must be at most 1"),
     ],
 )
 def test_settings_that_mean_nothing(settings, sentence):
     with pytest.raises(BertsmithError, match=sentence):
         Asking(**settings)
+
+
+def test_what_becomes_of_hidden_tokens(corpus):
+    """Told by the settings."""
+    tokenizer = corpus.tokenizer()
+    row = tokenizer.encode("the river bank was muddy").ids
+    batch = Batch.of([row] * 50, [[0] * len(row)] * 50)
+    for shares, is_mask in (((1.0, 0.0), True), ((0.0, 0.0), False)):
+        asking = Asking(mask_rate="0.5", mask_replace=shares[0], random_replace=shares[1])
+        objective = make_objective(asking, corpus, 0).objective
+        asked = objective.ask(batch, {}, 50 * (len(row) - 2), 0.0)
+        there = asked.batch.ids[asked.given["at"]]
+        wanted = torch.full_like(there, tokenizer.mask_id) if is_mask else asked.given["gold"]
+        assert len(there) > 50 and torch.equal(there, wanted)
 
 
 def test_phrases_are_hidden_as_a_whole(corpus, tmp_path):

@@ -66,6 +66,8 @@ PRETRAINING = {
     "asks": "What is asked: masked, next, order, causal, replaced, distilled, relations. Together: masked+order*0.5 "
     "(*1-0: a weight that goes from 1 to 0); one after the other by share of the run: causal:0.25,masked:0.75.",
     "mask_rate": "The share of tokens to hide; as in 0.3:0.15 it goes from the first to the second.",
+    "mask_replace": "Of the hidden tokens, the share that becomes [MASK].",
+    "random_replace": "And the share that becomes any other token; the rest stays as it is. replaced has its own.",
     "whole_words": "Hide all pieces of a word together.",
     "spans": "Hide runs of neighbouring words.",
     "phrases": "A file of phrases, one a line, that are hidden as a whole.",

@@ -143,8 +143,10 @@ class Maker:
             return AttentionRelations(self.vocabulary, self.teacher, network, self._count_relations(network))
         return self._mask()
 
-    def _mask(self, masked: float = 0.8, random: float = 0.1) -> MaskedTokens:
+    def _mask(self, masked: float | None = None, random: float | None = None) -> MaskedTokens:
         asking = self.asking
+        masked = asking.mask_replace if masked is None else masked
+        random = asking.random_replace if random is None else random
         return MaskedTokens(
             self.vocabulary, asking.rates(), masked, random, whole_words=asking.whole_words, spans=asking.spans,
             phrases=self.phrases, static=asking.static, seed=self.seed, z_loss=asking.z_loss,

@@ -23,6 +23,8 @@ class Asking:
 
     asks: str = "masked"  # objectives/wording.py: "masked+order*0.5", "causal:0.25,masked:0.75"
     mask_rate: str = "0.15"  # "0.3:0.15": from the first to the second over the run
+    mask_replace: float = 0.8  # of the hidden tokens: become the mask
+    random_replace: float = 0.1  # become any other; the rest stays as it is
     whole_words: bool = False
     spans: bool = False  # hide runs of words (SpanBERT)
     phrases: str | None = None  # a file of phrases to hide as a whole, one a line (ERNIE)
@@ -45,9 +47,12 @@ class Asking:
                 between = "between 0 and 1" if name == "causal_share" else "above 0"
                 wanted = "above 0 and at most 1" if name == "generator_share" else between
                 raise BertsmithError(f"{name} is {getattr(self, name)}; it must be {wanted}.")
-        for name in ("replaced_weight", "z_loss"):
+        for name in ("replaced_weight", "z_loss", "mask_replace", "random_replace"):
             if getattr(self, name) < 0:
                 raise BertsmithError(f"{name} is {getattr(self, name)}; it must be at least 0.")
+        if self.mask_replace + self.random_replace > 1 + 1e-9:
+            told = f"mask_replace and random_replace are {self.mask_replace:g} and {self.random_replace:g}"
+            raise BertsmithError(f"{told}; together they must be at most 1.")
         taught = [name for name in name_questions(self.stages()) if name in TAUGHT]
         if taught and self.teacher is None:
             raise BertsmithError(f"asks is {self.asks!r}, and {taught[0]} needs a teacher; give its folder (teacher).")
