@@ -84,7 +84,13 @@ def check_activations():
         both = torch.linspace(-9, 9, 7 * 48).view(7, 48).flip(0).contiguous().requires_grad_()
         gates, values = both.chunk(2, dim=-1)
         check(gate(both, kind), ACTIVATIONS[kind](gates) * values, both, kind)
-        check(activate(both, kind), ACTIVATIONS[kind](both), both, kind)
+        bias = torch.linspace(-1, 1, 48).requires_grad_()
+        for given in (both, bias):  # what goes back to either
+            check(activate(both, bias, kind), ACTIVATIONS[kind](both + bias), given, kind)
+    tall = torch.randn(600, 300, requires_grad=True)  # more than a program takes
+    bias = torch.randn(300, requires_grad=True)
+    for given in (tall, bias):
+        check(activate(tall, bias, "gelu"), ACTIVATIONS["gelu"](tall + bias), given, "tall")
 
 
 def compile_all():
@@ -93,10 +99,11 @@ def compile_all():
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    kinds = {"bounds": "*i32", "cos": "*fp16", "sin": "*fp16", "sums": "*fp32", "shares": "*fp32", "count": "i32",
+    kinds = {"bounds": "*i32", "cos": "*fp16", "sin": "*fp16", "sums": "*fp32", "shares": "*fp32",
+             "parts": "*fp32", **dict.fromkeys(("count", "tokens", "each"), "i32"),
              **dict.fromkeys(("scale", "factor", "drop"), "fp32"), "seed": "*i64"}  # fmt: skip
     known = {"HEADS": 2, "SIZE": 64, "BLOCK": 128, "PART": 64, "INNER": 96, "KIND": "gelu", "DROPS": True,
-             "ROTARY": True, "CAUSAL": True, "WINDOW": 8}  # fmt: skip
+             "ROWS": 16, "COLUMNS": 64, "ROTARY": True, "CAUSAL": True, "WINDOW": 8}  # fmt: skip
     for module in (packed_kernels, packed_long_kernels, activation_kernels):
         for name, kernel in vars(module).items():
             if not isinstance(kernel, triton.JITFunction) or "program_id" not in kernel.src:  # a helper of others

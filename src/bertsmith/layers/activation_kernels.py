@@ -60,17 +60,36 @@ def gate_back(grad, both, out, count, INNER: tl.constexpr, KIND: tl.constexpr, B
 
 
 @triton.jit
-def apply(given, out, count, KIND: tl.constexpr, BLOCK: tl.constexpr):
+def apply(given, bias, out, count, INNER: tl.constexpr, KIND: tl.constexpr, BLOCK: tl.constexpr):
+    """Of a product and its bias, which is added here."""
     at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = at < count
-    y, _ = _activate(tl.load(given + at, mask=inside, other=0.0).to(tl.float32), KIND)
+    x = tl.load(given + at, mask=inside, other=0.0).to(tl.float32)
+    y, _ = _activate(x + tl.load(bias + at % INNER, mask=inside, other=0.0).to(tl.float32), KIND)
     tl.store(out + at, y.to(out.dtype.element_ty), mask=inside)
 
 
 @triton.jit
-def apply_back(grad, given, out, count, KIND: tl.constexpr, BLOCK: tl.constexpr):
-    at = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    inside = at < count
-    _, slope = _activate(tl.load(given + at, mask=inside, other=0.0).to(tl.float32), KIND)
-    back = tl.load(grad + at, mask=inside, other=0.0).to(tl.float32) * slope
-    tl.store(out + at, back.to(out.dtype.element_ty), mask=inside)
+def apply_back(
+    grad, given, bias, out, parts, tokens, each, INNER: tl.constexpr, KIND: tl.constexpr, ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Some columns of `each` tokens: what goes back, and its sum over them, which is the bias's share.
+
+    A kernel that sums up later would read everything once more.
+    """
+    columns = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    there = columns < INNER
+    add = tl.load(bias + columns, mask=there, other=0.0).to(tl.float32)[None, :]
+    total = tl.zeros((ROWS, COLUMNS), tl.float32)
+    first = tl.program_id(1) * each
+    for start in range(0, each, ROWS):
+        rows = first + start + tl.arange(0, ROWS)
+        inside = (rows < tokens)[:, None] & there[None, :]
+        at = rows.to(tl.int64)[:, None] * INNER + columns[None, :]
+        x = tl.load(given + at, mask=inside, other=0.0).to(tl.float32) + add
+        _, slope = _activate(x, KIND)
+        back = tl.load(grad + at, mask=inside, other=0.0).to(tl.float32) * slope
+        tl.store(out + at, back.to(out.dtype.element_ty), mask=inside)
+        total += back
+    tl.store(parts + tl.program_id(1) * INNER + columns, tl.sum(total, 0), mask=there)

@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from bertsmith.data.batch import Batch
 from bertsmith.layers.activation import ACTIVATIONS, KERNELS
@@ -23,7 +24,7 @@ class FeedForward(nn.Module):
     def forward(self, x: Tensor, add: Tensor, is_end: bool = False) -> Tensor:
         """`is_end`: of a compiled encoder the one layer that is not, but takes the same kernels."""
         if x.is_cuda and self.activation in KERNELS and (is_end or torch.compiler.is_compiling()):
-            inner = _activate(self.up(x), self.activation, self.gated)
+            inner = self._activate(x)
         elif self.gated:
             gate, value = self.up(x).chunk(2, dim=-1)  # (tokens, inner) each
             inner = ACTIVATIONS[self.activation](gate) * value
@@ -31,12 +32,15 @@ class FeedForward(nn.Module):
             inner = self.up(x, activation=self.activation)
         return self.down(inner, add=add, drop=self.dropout)
 
+    def _activate(self, x: Tensor) -> Tensor:
+        """By kernels of our own."""
+        from bertsmith.layers.gating import activate, gate  # imports Triton, which comes with torch for CUDA
 
-def _activate(x: Tensor, activation: str, is_gated: bool) -> Tensor:
-    """By kernels of our own."""
-    from bertsmith.layers.gating import activate, gate  # imports Triton, which comes with torch for CUDA
-
-    return gate(x, activation) if is_gated else activate(x, activation)
+        if self.gated:
+            return gate(self.up(x), self.activation)
+        if self.up.bias is None or self.up.weight is None or self.up.low is not None:
+            return self.up(x, activation=self.activation)
+        return activate(F.linear(x, self.up.weight), self.up.bias, self.activation)
 
 
 class Block(nn.Module):

@@ -1,8 +1,8 @@
 """Activations on a GPU in training, with a gate or without: each number is read and written once in either pass.
 
-In: a product, which may hold gates and values side by side. Out: what the next product reads. A compiler that sees the
-two halves of a row apart joins their gradients by computing each of them everywhere, and rather activates a second time
-in the backward pass than keep what it had.
+In: a product that holds gates and values side by side, or one with its bias apart. Out: what the next product reads. A
+compiler that sees the two halves of a row apart joins their gradients by computing each of them everywhere, rather
+activates a second time in the backward pass than keep what it had, and reads what goes back once more for the bias.
 
 Imports Triton: only a GPU's path may import this file.
 """
@@ -16,6 +16,7 @@ from torch import Tensor
 from bertsmith.layers import activation_kernels as kernels
 
 BLOCK = 2048
+ROWS, COLUMNS, EACH = 16, 256, 256  # of a tile, and the tokens that a program takes in turn
 
 
 @torch.library.custom_op("bertsmith::gate", mutates_args=())
@@ -59,33 +60,42 @@ gate.register_autograd(_differentiate, setup_context=_keep)
 
 
 @torch.library.custom_op("bertsmith::activate", mutates_args=())
-def activate(given: Tensor, kind: str) -> Tensor:
-    """The activation of each number."""
-    out = torch.empty_like(given)
-    kernels.apply[(triton.cdiv(out.numel(), BLOCK),)](given, out, out.numel(), KIND=kind, BLOCK=BLOCK)
+def activate(given: Tensor, bias: Tensor, kind: str) -> Tensor:
+    """given (tokens, inner), bias (inner,) -> the activation of each sum"""
+    out, inner = torch.empty_like(given), given.shape[1]
+    count = out.numel()
+    kernels.apply[(triton.cdiv(count, BLOCK),)](given, bias, out, count, INNER=inner, KIND=kind, BLOCK=BLOCK)
     return out
 
 
 @activate.register_fake
-def _(given, kind):  # type: ignore[no-untyped-def]
+def _(given, bias, kind):  # type: ignore[no-untyped-def]
     return torch.empty_like(given)
 
 
 @torch.library.custom_op("bertsmith::activate_back", mutates_args=())
-def activate_back(grad: Tensor, given: Tensor, kind: str) -> Tensor:
-    out = torch.empty_like(given)
-    count = out.numel()
-    kernels.apply_back[(triton.cdiv(count, BLOCK),)](grad.contiguous(), given, out, count, KIND=kind, BLOCK=BLOCK)
-    return out
+def activate_back(grad: Tensor, given: Tensor, bias: Tensor, kind: str) -> tuple[Tensor, Tensor]:
+    """What goes back to the product, and to its bias."""
+    out, (tokens, inner) = torch.empty_like(given), given.shape
+    parts = given.new_empty(triton.cdiv(tokens, EACH), inner, dtype=torch.float32)
+    kernels.apply_back[(triton.cdiv(inner, COLUMNS), len(parts))](
+        grad.contiguous(), given, bias, out, parts, tokens, EACH, INNER=inner, KIND=kind, ROWS=ROWS, COLUMNS=COLUMNS
+    )
+    return out, parts.sum(dim=0).to(bias.dtype)
 
 
 @activate_back.register_fake
-def _(grad, given, kind):  # type: ignore[no-untyped-def]
-    return torch.empty_like(given)
+def _(grad, given, bias, kind):  # type: ignore[no-untyped-def]
+    return torch.empty_like(given), torch.empty_like(bias)
 
 
-def _differentiate_plain(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-    return activate_back(grad, ctx.saved_tensors[0], ctx.kind), None
+def _keep_both(ctx: Any, inputs: tuple[Tensor, Tensor, str], output: Tensor) -> None:
+    ctx.save_for_backward(*inputs[:2])
+    ctx.kind = inputs[2]
 
 
-activate.register_autograd(_differentiate_plain, setup_context=_keep)
+def _differentiate_plain(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+    return *activate_back(grad, *ctx.saved_tensors, ctx.kind), None
+
+
+activate.register_autograd(_differentiate_plain, setup_context=_keep_both)
