@@ -35,7 +35,8 @@ DRAWN = {
     "rotary": "positions --kind rotary",
     "senses": "senses --example bank",
     "lens": 'lens "The [MASK] swam in the river." --model my-bert',
-    "masks": 'lens "The [MASK] swam in the river." "The [MASK] flew over the hills." "The [MASK] grazed in the field." --model my-bert',
+    "masks": 'lens "The [MASK] swam in the river." "The [MASK] flew over the hills." "The [MASK] grazed in the field." '
+    "--model my-bert",
     "attribution": f'attribution similar {SENTENCE} "A savings bank."',
     "parcel": 'attribution classify "Where is my parcel?" --model my-model',
     "heads": f'heads --job similar {SENTENCE} "A savings bank."',
