@@ -123,7 +123,7 @@ def test_a_short_request_overtakes_a_long_one(backend, monkeypatch):
         await asyncio.gather(first, long, short)
 
     asyncio.run(both())
-    assert done == ["first", "short", "long"]
+    assert sorted(done[:2]) == ["first", "short"] and done[2] == "long"  # of those two either may be told first
 
 
 def test_a_batch_that_does_not_end_is_noticed(backend, monkeypatch):
