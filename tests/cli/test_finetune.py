@@ -186,8 +186,8 @@ def test_a_file_of_settings_is_enough(real, place, tmp_path):
 @pytest.mark.parametrize(
     "content, sentence",
     [
-        ("ratte = 0.1", "has ratte, which is not a setting; did you mean rate."),
-        ("trian = 'x'", "has trian, which is not a setting; did you mean train."),
+        ("ratte = 0.1", "has ratte, which is not a setting; did you mean rate?"),
+        ("trian = 'x'", "has trian, which is not a setting; did you mean train?"),
         ("epochs = 'many'", "epochs is 'many'; it must be a number."),
         ("schedule = 'up'", "schedule is 'up', which is not a choice; use one of linear,"),
         ("threads = 'all'", "threads is 'all'; it must be a number."),

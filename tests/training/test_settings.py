@@ -52,7 +52,7 @@ WRONG = [
     ("length", "long", "length is 'long'; it must be a whole number."),
     ("several", "yes", "several is 'yes'; it must be true or false."),
     ("learning_rate", 1e-5, "learning_rate is not a setting"),
-    ("epoch", 3, "epoch is not a setting; did you mean epochs."),
+    ("epoch", 3, "epoch is not a setting; did you mean epochs?"),
 ]
 
 
@@ -129,7 +129,7 @@ def test_numbers_without_end_in_a_file_are_refused(tmp_path):
     "given, sentence",
     [
         (["text"], "columns is ['text']; give each role its column, as in {\"text\": \"review\"}."),
-        ({"txt": "review"}, "txt is not a column's role; did you mean text."),
+        ({"txt": "review"}, "txt is not a column's role; did you mean text?"),
         ({"text": 2.5}, "text is 2.5; give the name or the number of a column."),
     ],
 )
@@ -146,7 +146,7 @@ def test_columns_that_are_none(given, sentence):
      ("max_length", "length"), ("weight-decay", "weight_decay"), ("Learning-Rate", "rate"), ("fp16", "precision")],
 )  # fmt: skip
 def test_names_of_other_libraries_find_ours(name, ours):
-    with pytest.raises(BertsmithError, match=rf"^{name} is not a setting; did you mean {ours}\.$"):
+    with pytest.raises(BertsmithError, match=rf"^{name} is not a setting; did you mean {ours}\?$"):
         sort_choices({name: 1})
 
 

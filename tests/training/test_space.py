@@ -50,8 +50,8 @@ def test_a_list_of_one_is_fixed():
 @pytest.mark.parametrize(
     "settings, said",
     [
-        ({"lr": [1, 2]}, "lr is not a setting; did you mean rate."),
-        ({"rates": [1, 2]}, "rates is not a setting; did you mean rate."),
+        ({"lr": [1, 2]}, "lr is not a setting; did you mean rate?"),
+        ({"rates": [1, 2]}, "rates is not a setting; did you mean rate?"),
         ({"rate": [1e-4, -1.0]}, "rate is -1.0; it must be more than 0."),
         ({"batch": [8, "many"]}, "batch is 'many'; it must be a whole number."),
         ({"batch": []}, "batch is an empty list; give the values to try."),

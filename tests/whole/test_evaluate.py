@@ -137,7 +137,7 @@ REFUSED = {
     "another model's labels": ("good", reviews(), {"compare": "several"}, "the label 'pos' is not one of the model's"),
     "a setting of training": ("good", reviews(), {"epochs": 3.5}, "epochs is settled when a model is fine-tuned"),
     "calibration": ("good", reviews(), {"calibrate": True}, "calibrate is settled when a model is fine-tuned"),
-    "no setting": ("good", reviews(), {"lenght": 3}, "lenght is not a setting; did you mean length."),
+    "no setting": ("good", reviews(), {"lenght": 3}, "lenght is not a setting; did you mean length?"),
     "too long a row": ("good", reviews(), {"length": 65}, "reads at most 64 tokens."),
     "too short a row": ("good", reviews(), {"length": 2}, "length is 2, but 2 special tokens alone fill such a row"),
     "a column that is no name": ("good", reviews(), {"text": 1.5}, "text is 1.5; give the name or the number"),

@@ -109,7 +109,7 @@ def test_a_failed_task_leaves_the_others_and_nothing_stays_without_out(glue, enc
         ({"tasks": ["qnli"]}, "has no folder QNLI"),
         ({"seeds": 0}, "seeds is 0"),
         ({"jobs": 0}, "jobs"),
-        ({"lr": 1e-4}, "lr is not a setting; did you mean rate."),
+        ({"lr": 1e-4}, "lr is not a setting; did you mean rate?"),
         ({"rate": -1.0}, "rate is -1.0; it must be more than 0."),
         ({"metric": "f1"}, "metric cannot be chosen for a benchmark: the benchmark's own rows settle it"),
         ({"seed": 1}, "seed cannot be chosen for a benchmark: give seeds"),

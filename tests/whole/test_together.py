@@ -295,7 +295,7 @@ WRONG = [
     ({"mood": {"train": None}}, {}, r"^member mood: train is missing; give the file it learns from\.$"),
     ({"mood": {"task": None}}, {}, r"^member mood: task is missing; "),
     ({"mood": {"task": "clasify"}}, {}, r"^member mood: task='clasify' is not a choice; use one of classify, "),
-    ({"mood": {"wieght": 1}}, {}, r"^member mood: wieght is not a setting of a member; did you mean weight\.$"),
+    ({"mood": {"wieght": 1}}, {}, r"^member mood: wieght is not a setting of a member; did you mean weight\?$"),
     ({"mood": {"epochs": 3}}, {}, r"^member mood: epochs is a setting of the whole run; give it outside of the "),
     ({"mood": {"scheme": "iob2"}}, {}, r"^member mood: scheme is for tag and has no use in classify; "),
     ({"mood": {"train": tagged()}}, {}, r"^member mood: train, row 1, column \"words\": a text is needed here, "),
@@ -320,7 +320,7 @@ WRONG = [
     ({}, {"metric": "names/f2"}, r"^metric='f2' is not a choice for the member names; use one of f1, "),
     ({}, {"metric": "words"}, r"^metric='words' is not a choice for a mix; "),
     ({}, {"text": "body"}, r"^text is a column of one member; give it there\.$"),
-    ({}, {"epoch": 3}, r"^epoch is not a setting; did you mean epochs\.$"),
+    ({}, {"epoch": 3}, r"^epoch is not a setting; did you mean epochs\?$"),
 ]  # fmt: skip
 
 

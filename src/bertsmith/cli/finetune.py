@@ -133,7 +133,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     known = [*RUN, *COLUMNS, *(field.name for kind in (TaskChoices, Training) for field in fields(kind))]
     for name, value in found.items():
         if name not in known:
-            raise BertsmithError(f"{path} has {name}, which is not a setting{suggest(name, known)}.")
+            raise BertsmithError(f"{path} has {name}, which is not a setting{suggest(name, known)}")
         if name in RUN and not isinstance(value, int if name == "threads" else str):
             raise BertsmithError(
                 f"{path}: {name} is {value!r}; it must be {'a number' if name == 'threads' else 'text'}."

@@ -36,7 +36,7 @@ def describe_mix(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     known = [*RUN, *(field.name for kind in (TaskChoices, Training) for field in fields(kind))]
     for name, value in settings.items():
         if name not in known:
-            raise BertsmithError(f"{path} has {name}, which is not a setting{suggest(name, known)}.")
+            raise BertsmithError(f"{path} has {name}, which is not a setting{suggest(name, known)}")
         kind = RUN.get(name)
         if kind and (isinstance(value, bool) or not isinstance(value, (int, float) if kind is float else kind)):
             raise BertsmithError(f"{path}: {name} is {value!r}; it must be {'text' if kind is str else 'a number'}.")

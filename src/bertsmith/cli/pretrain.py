@@ -108,7 +108,7 @@ def read_settings(path: Path) -> dict[str, Any]:
                 wanted = "text" if RUN[name] is str else "a number"
                 raise BertsmithError(f"{path}: {name} is {value!r}; it must be {wanted}.")
         elif name not in KINDS and name not in IDLE:  # those are refused with their reason
-            raise BertsmithError(f"{path} has {name}, which is not a setting{suggest(name, [*RUN, *KINDS])}.")
+            raise BertsmithError(f"{path} has {name}, which is not a setting{suggest(name, [*RUN, *KINDS])}")
     return found
 
 

@@ -160,9 +160,9 @@ def _check_choice(table: Table, role: str, column: str) -> str:
     if column.isdecimal() and 0 < int(column) <= len(table.columns):
         return table.columns[int(column) - 1]
     near = difflib.get_close_matches(column, table.columns, 1, 0.5)
-    hint = f'; did you mean "{near[0]}"' if near else ""
+    end = f'; did you mean "{near[0]}"?' if near else "."
     raise BertsmithError(
-        f'{table.name} has no column "{column}", which was chosen as {role}{hint} (columns: {_list(table.columns)}).'
+        f'{table.name} has no column "{column}", which was chosen as {role} (columns: {_list(table.columns)}){end}'
     )
 
 

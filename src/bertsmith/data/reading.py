@@ -79,7 +79,7 @@ def _read_bytes(path: Path, name: str) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        raise BertsmithError(f"{name} does not exist{_suggest(path)}.") from None
+        raise BertsmithError(f"{name} does not exist{_suggest(path)}") from None
     except (OSError, ValueError) as error:  # a zero byte in the name is the latter
         raise BertsmithError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
 
@@ -134,8 +134,8 @@ def _read_parquet(raw: bytes, name: str) -> Table:
 
 
 def _suggest(path: Path) -> str:
-    """A file beside it with a name much like it."""
+    """The end of a sentence: a file beside it with a name much like it."""
     if not path.parent.is_dir():
-        return f" (nor does the folder {path.parent})"
+        return f" (nor does the folder {path.parent})."
     near = difflib.get_close_matches(path.name, [other.name for other in path.parent.iterdir()], 1)
-    return f"; did you mean {path.parent / near[0]}" if near else ""
+    return f"; did you mean {path.parent / near[0]}?" if near else "."

@@ -80,7 +80,7 @@ def find_benchmark(name: str) -> Sequence[BenchmarkTask]:
         raise BertsmithError(f"{name} needs no fine-tuning; call bertsmith.{UNTRAINED[name]}.")
     if name not in BENCHMARKS:
         known = {**BENCHMARKS, **UNTRAINED}
-        raise BertsmithError(f"{name!r} is not a benchmark{_suggest(str(name), known)}; there is {', '.join(known)}.")
+        raise BertsmithError(f"{name!r} is not a benchmark (there is {', '.join(known)}){_suggest(str(name), known)}")
     return BENCHMARKS[name]
 
 
@@ -94,7 +94,7 @@ def choose_tasks(benchmark: str, names: Sequence[str] | None) -> Sequence[Benchm
     for name, asked in zip(wanted, names, strict=True):
         if name not in known:
             raise BertsmithError(
-                f"{benchmark} has no task {asked!r}{_suggest(name, known)}; its tasks are {', '.join(known)}."
+                f"{benchmark} has no task {asked!r} (its tasks are {', '.join(known)}){_suggest(name, known)}"
             )
         if wanted.count(name) > 1:
             raise BertsmithError(f"{asked} is named twice; name each task once.")
@@ -148,4 +148,4 @@ def plain(name: str) -> str:
 
 def _suggest(name: str, known: Mapping[str, Any]) -> str:
     near = difflib.get_close_matches(name.lower(), known, 1)
-    return f"; did you mean {near[0]}" if near else ""
+    return f"; did you mean {near[0]}?" if near else "."

@@ -109,7 +109,7 @@ def sort_choices(given: Mapping[str, Any]) -> tuple[TaskChoices, Training, dict[
         elif name in known:
             parts[known[name]][name] = _plain(name, value)
         else:
-            raise BertsmithError(f"{name} is not a setting{suggest(name, [*known, *COLUMNS])}.")
+            raise BertsmithError(f"{name} is not a setting{suggest(name, [*known, *COLUMNS])}")
     return TaskChoices(**parts[TaskChoices]), Training(**parts[Training]), parts["columns"]
 
 
@@ -126,7 +126,7 @@ def take_columns(given: Any) -> dict[str, str]:
         raise BertsmithError(f'columns is {given!r}; give each role its column, as in {{"text": "review"}}.')
     for role in given:
         if role not in COLUMNS:
-            raise BertsmithError(f"{role} is not a column's role{suggest(str(role), [*COLUMNS])}.")
+            raise BertsmithError(f"{role} is not a column's role{suggest(str(role), [*COLUMNS])}")
     return {role: _take_column(role, value) for role, value in given.items() if value is not None}
 
 
@@ -147,10 +147,11 @@ def refuse_training(given: Mapping[str, Any]) -> None:
 
 
 def suggest(name: str, known: list[str]) -> str:
+    """The end of a sentence about a name that is not known."""
     name = name.replace("-", "_").lower()
     alias = ALIASES.get(name)
     near = [alias] if alias in known else difflib.get_close_matches(name, known, 1)
-    return f"; did you mean {near[0]}" if near else ""
+    return f"; did you mean {near[0]}?" if near else "."
 
 
 def refuse_unused(task: str, choices: TaskChoices) -> None:

@@ -134,7 +134,7 @@ def _refuse_unknown(given: Mapping[str, Any]) -> None:
         if key in of_run:
             raise BertsmithError(f"{key} is a setting of the whole run; give it outside of the members.")
         if key not in known:
-            raise BertsmithError(f"{key} is not a setting of a member{suggest(key, known)}.")
+            raise BertsmithError(f"{key} is not a setting of a member{suggest(key, known)}")
 
 
 def _refuse_on_mask(own: Mapping[str, Any], given: Mapping[str, Any], learns: Mapping[str, Any]) -> None:

@@ -189,7 +189,7 @@ def refuse_idle(setting: str) -> None:
         instead = f"; give {IDLE[setting]}" if IDLE[setting] else "; leave it out"
         raise BertsmithError(f"{setting} is a setting of fine-tuning and has no meaning in pretraining{instead}.")
     if setting not in KINDS:
-        raise BertsmithError(f"{setting} is not a setting{suggest(setting, list(KINDS))}.")
+        raise BertsmithError(f"{setting} is not a setting{suggest(setting, list(KINDS))}")
 
 
 def find_recipe(name: str, given: Mapping[str, Any]) -> Recipe:

@@ -82,7 +82,7 @@ def make_space(settings: Mapping[str, Any]) -> Space:
 def _refuse(name: str, value: Any) -> None:
     known = [field.name for kind in (TaskChoices, Training) for field in fields(kind)]
     if name not in known and name not in COLUMNS:
-        raise BertsmithError(f"{name} is not a setting{suggest(name, [*known, *COLUMNS])}.")
+        raise BertsmithError(f"{name} is not a setting{suggest(name, [*known, *COLUMNS])}")
     if name == "seed":
         raise BertsmithError("seed cannot be chosen for a sweep: give seeds, which each combination is run with.")
     if name == "metric" and isinstance(value, list | tuple):
