@@ -55,11 +55,12 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, batch: Batch, turns: Turns | None = None, at: Tensor | None = None) -> Tensor:
         """x (tokens, width); `at` asks for some tokens only, which look at all of them."""
+        is_end = at is not None and batch.reach is not None
         if self.pre_norm:
             x = self.attention(self.attention_norm(x), batch, turns, add=x, at=at)
-            return self.feed(self.feed_norm(x), add=x, is_end=at is not None)
+            return self.feed(self.feed_norm(x), add=x, is_end=is_end)
         x = self.attention_norm(self.attention(x, batch, turns, add=x, at=at))
-        return self.feed_norm(self.feed(x, add=x, is_end=at is not None))
+        return self.feed_norm(self.feed(x, add=x, is_end=is_end))
 
 
 def norm(config: Config, width: int = 0) -> nn.LayerNorm:

@@ -73,8 +73,7 @@ class TwinPasses(Passes):
         self.compiles = compiles
         # What ends a step is hundreds of small kernels, which a host launches more slowly than a device makes them.
         self.recorded = device.type == "cuda" and ranks.count == 1
-        self.pool = torch.cuda.graph_pool_handle() if self.recorded else None
-        self.ends: dict[tuple[bool, ...], End] = {}  # by which parameters a step has gradients for
+        self.forget()
 
     def run(self, works: Sequence[Work], step: int) -> None:
         if self.network.training != self.full.training:  # telling every part takes a millisecond
@@ -136,7 +135,8 @@ class TwinPasses(Passes):
         _copy([half[: len(full)] for full, half in zip(self.parameters, self.halves, strict=True)], self.parameters)
 
     def forget(self) -> None:
-        self.ends.clear()
+        self.ends: dict[tuple[bool, ...], End] = {}  # by which parameters a step has gradients for
+        self.pool = torch.cuda.graph_pool_handle() if self.recorded else None
 
 
 @torch.no_grad()

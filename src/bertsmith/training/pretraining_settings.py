@@ -16,7 +16,7 @@ EVEN = 8  # tokens that the size of a pass is a multiple of, where a step does n
 IDLE = {
     "batch": "tokens (in an optimizer step)",
     "batch_tokens": "pass_tokens (in one pass)",
-    **dict.fromkeys(("unfreeze", "class_weights", "focal", "smoothing", "r_drop", "metric"), ""),
+    **dict.fromkeys(("unfreeze", "class_weights", "focal", "smoothing", "r_drop", "metric", "graphs"), ""),
     **dict.fromkeys(("lora", "lora_alpha", "lora_targets", "features", "recurrent", "cache"), ""),
 }
 
@@ -42,7 +42,7 @@ class Pretraining(Training):
     average: float = 0.0  # how much a mean of the weights keeps in a step; it is scored and saved; 0: none
     guard: float = 8.0  # a loss so many spreads above the recent ones takes the run back (guard.py); 0: never
     compile: bool = True  # on CUDA: compile a block once, for all layers
-    graphs: bool = False  # what a pass asks changes from step to step
+    graphs: bool = False  # what a pass asks changes from step to step: only how a step ends is recorded
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,8 +63,6 @@ class Pretraining(Training):
     def _refuse_optimizer(self) -> None:
         if self.adam_rate is not None and self.optimizer != "muon":
             raise BertsmithError("adam_rate is for what Muon leaves to AdamW; give optimizer muon, or rate alone.")
-        if self.graphs and self.optimizer != "adamw":
-            raise BertsmithError(f"graphs cannot record a step of {self.optimizer}; leave them out, or use adamw.")
 
     @property
     def longest(self) -> int:
