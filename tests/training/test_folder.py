@@ -1,6 +1,7 @@
 """Whose folder it is: the same run goes on, a finished one says so, another is refused, nobody's files are touched."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -74,6 +75,18 @@ def test_another_run_is_refused_with_its_difference(small_model, finished, chang
 def test_another_run_is_refused_where_one_has_a_checkpoint(small_model, begun):
     with pytest.raises(BertsmithError, match="holds a run with other settings"):
         tune(small_model, begun, evaluate_every=2, rate=2e-3)
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_kill_while_a_checkpoint_makes_room_for_the_same_step_loses_nothing(small_model, begun, is_replaced):
+    """Before the new one had its name, or behind that: what was moved away comes back, or is gone."""
+    (last,) = (begun / "checkpoints").glob("last-*")
+    old = last.with_name(f".{last.name}.old")
+    shutil.copytree(last, old) if is_replaced else last.rename(old)
+    (begun / "checkpoints" / ".last-000099.part").mkdir()
+    _, said = tune(small_model, begun, evaluate_every=2, keep_checkpoints=True)
+    assert f"going on from {last.name}." in said
+    assert not list((begun / "checkpoints").glob(".*"))
 
 
 def test_a_run_without_a_checkpoint_makes_room_for_another(small_model, tmp_path):

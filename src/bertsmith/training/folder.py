@@ -74,6 +74,7 @@ class RunFolder:
         if not path.exists():
             self._start(asked)
             return False
+        self._tidy()
         known = read_json(path)
         differences = _differences(known.get("asked", {}), json.loads(json.dumps(asked)))
         # A run that never came to a checkpoint, as its settings were wrong, has nothing to lose.
@@ -109,6 +110,17 @@ class RunFolder:
             shutil.rmtree(folder, ignore_errors=True)
         for name in (LOG, *RESULTS):
             (self.path / name).unlink(missing_ok=True)
+
+    def _tidy(self) -> None:
+        """What a kill left half done: a checkpoint that made room for the same step comes back, the rest goes."""
+        for old in self.checkpoints.glob(".*.old"):
+            path = old.with_name(old.name.removeprefix(".").removesuffix(".old"))
+            if path.exists():
+                shutil.rmtree(old, ignore_errors=True)
+            else:
+                os.replace(old, path)
+        for part in self.checkpoints.glob(".*.part"):
+            shutil.rmtree(part, ignore_errors=True)
 
     def _lasts(self) -> list[Path]:
         """All checkpoints to go on from, the newest first."""
