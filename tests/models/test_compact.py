@@ -64,6 +64,21 @@ def test_what_was_read_is_stored_as_it_was(given):
     assert torch.equal(once.double(), levels.double() * scales.double()[:, None])  # no rounding on the way
 
 
+def test_a_tall_matrix_has_a_scale_a_column(tmp_path):
+    """As an adapter's second matrix: exact there and back, and no further off than rounding by its columns."""
+    tall = torch.randn(640, 8, generator=torch.Generator().manual_seed(0)) * 10.0 ** torch.arange(-4, 4)
+    levels, scales = quantize(tall)
+    assert levels.shape == (640, 8) and scales.shape == (1, 8)
+    once = dequantize(levels, scales)
+    assert torch.equal(once.double(), levels.double() * scales.double())
+    assert torch.equal(dequantize(*quantize(once)), once)
+    steps = tall.abs().amax(0) / LEVELS
+    assert (((once - tall) ** 2).sum(0) <= 640 * (steps / 2 * 1.01) ** 2).all()
+    write_compact(tmp_path / "x", {"a": tall}, "int8")
+    assert torch.equal(read_compact(tmp_path / "x")[0]["a"], once)
+    assert quantize(torch.randn(2000, 100))[1].shape == (2000,)  # a word table is no such matrix
+
+
 def test_zeros_and_no_numbers():
     for shape in ((3, 9), (0, 9), (4, 0)):
         levels, scales = quantize(torch.zeros(shape))

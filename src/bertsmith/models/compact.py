@@ -4,8 +4,9 @@ In: tensors by name. Out: a file of our own form, and from it float tensors agai
 other libraries say that a folder holds no weights rather than read numbers that are none.
 
 The form: a safetensors file whose notes say `compact`, its version. An int8 tensor `X` stands for `X` times
-`X:scale`, which has a bfloat16 number for each row; every other tensor is what it is. Both factors have 8 bits, so
-their product is exact in float32, and storing what was read from such a file gives the same file.
+`X:scale`, which has a bfloat16 number for each row, or, of a matrix as tall and narrow as an adapter's second one, in
+one row a number for each column; every other tensor is what it is. Both factors have 8 bits, so their product is exact
+in float32, and storing what was read from such a file gives the same file.
 """
 
 from collections.abc import Mapping
@@ -27,12 +28,19 @@ LEVELS = 127
 FACTORS = [1 - 0.025 * step for step in range(17)]  # of the largest number of a row: what lies beyond is cut
 NOTHING = 1e-30  # rows whose largest number is smaller are zeros: no sum of the model would notice
 MOST = 2.0**121  # a scale beyond it would make infinity of a level
+NARROW, TALL = 64, 16  # at most as wide, and as many times as high: scales of its rows would be a fifth of its bytes
 SHORTEST = 8  # numbers in a row, from which on its scale is worth the two bytes
 CHUNK = 1 << 16  # numbers that are looked at together: they stay in cache
 
 
 def quantize(matrix: Tensor) -> tuple[Tensor, Tensor]:
-    """A matrix as int8 and a bfloat16 scale a row: of several scales the one that leaves the least squared error."""
+    """A matrix as int8 and a bfloat16 scale a row: of several scales the one that leaves the least squared error.
+
+    Of a tall one a scale a column: (1, columns).
+    """
+    if matrix.ndim == 2 and matrix.shape[1] <= NARROW and matrix.shape[0] >= TALL * max(1, matrix.shape[1]):
+        across, scales_across = quantize(matrix.T)
+        return across.T, scales_across[None]
     rows = matrix.detach().float().cpu().flatten(1).numpy()  # numpy: threads of torch would wait for each other
     levels, scales = np.zeros(rows.shape, np.int8), np.zeros(len(rows), np.float32)
     height = max(1, CHUNK // max(1, rows.shape[1]))
@@ -72,7 +80,7 @@ def _round_scale(scale: Array) -> Array:
 
 def dequantize(levels: Tensor, scales: Tensor) -> Tensor:
     """The float32 matrix that levels and scales stand for."""
-    shape = (-1, *[1] * (levels.ndim - 1))
+    shape = (-1, *[1] * (levels.ndim - 1)) if scales.ndim == 1 else tuple(scales.shape)
     return levels.float().mul_(scales.float().reshape(shape))
 
 
@@ -116,13 +124,20 @@ def read_compact(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             continue
         if tensor.dtype == torch.int8:
             scale = scales.pop(name, None)
-            if scale is None or scale.shape != tensor.shape[:1] or not scale.is_floating_point() or not tensor.ndim:
+            if scale is None or not _fits(scale, tensor):
                 raise BertsmithError(f"{path} has no scale for each row of {name}; copy it again.")
             tensor = dequantize(tensor, scale)
         tensors[name] = tensor
     if scales:
         raise BertsmithError(f"{path} has scales for {min(scales)}, which is no matrix of it; copy it again.")
     return tensors, notes
+
+
+def _fits(scale: Tensor, levels: Tensor) -> bool:
+    """Whether it has a number for each row, or in one row for each column."""
+    of_rows = levels.ndim > 0 and scale.shape == levels.shape[:1]
+    of_columns = levels.ndim == 2 and scale.shape == (1, levels.shape[1])
+    return scale.is_floating_point() and (of_rows or of_columns)
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
