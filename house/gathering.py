@@ -132,7 +132,7 @@ def gather_search(data: Path, shipped: bool = False) -> tuple[Records, dict[str,
     for article in articles:
         for one in article["paragraphs"]:
             records += [{"text": qa["question"], "pair": one["context"]} for qa in one["qas"]
-                        if not qa.get("is_impossible")]  # fmt: skip
+                        if not qa.get("is_impossible") and len(one["context"].split()) > 2]  # fmt: skip
     counts = {"questions": len(records)}
     by_premise: dict[str, dict[str, str]] = {}
     for record in gather_nli(data, shipped)[0]:
@@ -145,9 +145,18 @@ def gather_search(data: Path, shipped: bool = False) -> tuple[Records, dict[str,
     counts["asked twice"] = len(same)
     # A column that only some have would be another kind of example: questions get the one of their neighbours.
     plain = shuffle([*records, *same])
-    for one, other in zip(plain, [*plain[1:], *plain[:1]], strict=True):
-        one["negative"] = other["pair"]
-    return shuffle([*plain, *triples]), counts
+    for one, other in zip(plain, neighbours([record["pair"] for record in plain]), strict=True):
+        one["negative"] = other
+    return shuffle([*(one for one in plain if one["negative"]), *triples]), counts
+
+
+def neighbours(pairs: list[str]) -> list[str]:
+    """For each text the next one that is another; several questions are asked of one paragraph. "": there is none."""
+    found = []
+    for place, pair in enumerate(pairs):
+        turns = (pairs[(place + step) % len(pairs)] for step in range(1, len(pairs)))
+        found.append(next((other for other in turns if other != pair), ""))
+    return found
 
 
 def gather_follows(text: Path, pairs: int = 100_000, seed: int = 1) -> tuple[Records, dict[str, int]]:

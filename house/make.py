@@ -90,6 +90,7 @@ def measure(options: argparse.Namespace) -> None:
              str(options.work / "runs")]  # fmt: skip
     words += ["--out", str(options.out)] if options.out else []
     words += ["--only", ",".join(options.only)] if options.only else []
+    words += ["--commit", options.commit] if options.commit else []
     run([*words, *(["--tiny"] if options.tiny else [])], options, (str(ROOT / "benchmarks" / "house.py"),))
 
 

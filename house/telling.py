@@ -50,6 +50,7 @@ def tell_encoder(folder: Path) -> dict[str, Any]:
     table = config["vocab_size"] * config["hidden_size"]
     return {
         "device": speed["device"],
+        "machine": name_gpu(speed["device"]),
         "seconds": round(speed["seconds"], 1),
         "tokens": round(tokens),
         "tokens_per_second": round(speed["tokens_per_second"]),
@@ -66,6 +67,12 @@ def tell_encoder(folder: Path) -> dict[str, Any]:
                                                     "rate", "optimizer", "schedule", "cooldown", "seed")},
         "held_out": {name: one["value"] for name, one in report["metrics"].get("held-out", {}).items()},
     }  # fmt: skip
+
+
+def name_gpu(device: str) -> str:
+    import torch
+
+    return torch.cuda.get_device_name() if device.startswith("cuda") and torch.cuda.is_available() else device
 
 
 def count(folder: Path) -> int:
