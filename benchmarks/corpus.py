@@ -23,6 +23,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["HF_DATASETS_OFFLINE"] = "1"
 
 import numpy as np
+from origins import find_model
 
 import bertsmith
 from bertsmith.data.corpus.minhash import shingles, sign
@@ -47,7 +48,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "text.txt"
         path.write_text(cut(options.text, options.megabytes) if options.text else make_up(), encoding="utf-8")
-        folder = options.tokenizer or bertsmith.load().folder
+        folder = options.tokenizer or find_model("--tokenizer FOLDER")
         print("| step | MB a CPU second | wall s | CPU s |\n|---|---:|---:|---:|")
         steps(path, folder, options.runs)
         whole(path, folder, options, Path(place))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from origins import find_model
 
 import bertsmith
 from bertsmith.training.loop import Watcher
@@ -153,7 +154,7 @@ def main() -> None:
     if options.data is None or not torch.cuda.is_available():
         sys.exit("give --data DIR on a machine with a CUDA device." if options.data else 0)
     with tempfile.TemporaryDirectory() as folder:
-        checks = Checks(options.data, options.model, Path(folder))
+        checks = Checks(options.data, options.model or find_model(), Path(folder))
         if not options.rest:
             checks.settings()
         checks.rest()

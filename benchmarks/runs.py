@@ -18,13 +18,13 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from origins import find_commit, name_machine
+from origins import find_commit, find_model, name_machine
 
 
 def make_parser(about: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="folder with the datasets")
-    parser.add_argument("--model", type=Path, help="folder of the encoder; the default is bertsmith's own default")
+    parser.add_argument("--model", type=Path, help="folder of the encoder; the default is all-MiniLM-L6-v2")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=1, help="runs side by side")
@@ -47,7 +47,7 @@ def finetune(
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "run")
         line = [sys.executable, "-m", "bertsmith", "finetune", *words, "--out", str(out)]
-        line += ["--model", str(options.model)] if options.model else []
+        line += ["--model", str(options.model or find_model())]
         line += ["--device", options.device, "--threads", str(options.threads), *options.flags]
         done = subprocess.run(line, capture_output=True, text=True, env={**os.environ, **threads})
         if done.returncode:

@@ -8,7 +8,7 @@
     python benchmarks/search.py memory book.txt news.txt --passages 100000
 
 `score` asks all questions of a SQuAD file against all of its paragraphs; the paragraph that a question was asked about
-is the relevant one. It does so for BM25, for the vectors of `--model` (else the demo model) and both fused; again for
+is the relevant one. It does so for BM25, for the vectors of `--model` (else all-MiniLM-L6-v2) and both fused; again for
 those of `--embed-model`, a tuned one; and reranks what the last of them found. `pairs` writes questions with their
 paragraphs to train both on, and with each those other paragraphs that share most words with the question and do not
 hold its answer; a paragraph of `--without` is not among them. `memory` cuts the files into that many passages
@@ -30,6 +30,8 @@ from datetime import date
 from itertools import count
 from pathlib import Path
 from typing import Any
+
+from origins import find_model
 
 from bertsmith.data.examples import RankExample
 from bertsmith.data.negatives import mine
@@ -249,6 +251,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int)
     parser.add_argument("--out", type=Path, help="write the report here too, as JSON")
     options = parser.parse_args()
+    options.model = options.model or find_model()
     if options.mode == "child":
         measure_child(options)
         return

@@ -18,20 +18,19 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from origins import find_commit, name_machine
+from origins import find_commit, find_model, name_machine
 
 import bertsmith
 from bertsmith.inspection.senses_scores import SenseScores, draw_scores, score_senses
-
-DEFAULT = "all-MiniLM-L6-v2"
+from bertsmith.models.hub import HOUSE, name_of
 
 
 def main() -> None:
     options = read_options()
     found: dict[str, SenseScores] = {}
     seconds: dict[str, float] = {}
-    for folder in options.model or [None]:
-        name = DEFAULT if folder is None else Path(folder).name
+    for folder in options.model or [find_model(), HOUSE]:
+        name = name_of(Path(folder)).rpartition("/")[2]
         model = bertsmith.load(folder, device=options.device, threads=options.threads)
         start = time.perf_counter()
         found[name] = score_senses(model, options.data, most=options.most, tell=tell)
