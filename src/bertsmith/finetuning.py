@@ -20,7 +20,7 @@ from bertsmith.evaluation.scoring import Scored, score_examples
 from bertsmith.loading import find_device, load
 from bertsmith.models.checkpoint import Checkpoint
 from bertsmith.models.files import take_folder
-from bertsmith.models.hub import find_default, locate
+from bertsmith.models.hub import find_default, locate, name_asked
 from bertsmith.tasks.catalog import HOMES, find_task
 from bertsmith.tasks.predicting import BUDGETS, Predictor
 from bertsmith.tasks.task import Row
@@ -97,7 +97,7 @@ def finetune(
             preparation.plan(training, ranks, say)
             return None
         folder = RunFolder(take_folder(out))
-        known_by = {"task": task, "model": str(model or "default"), "data": fingerprint(data)}
+        known_by = {"task": task, "model": name_asked(model), "data": fingerprint(data)}
         asked = {**known_by, **as_asked(choices, training)}
         finished = ranks.first_says(ranks.is_first and folder.claim(asked, overwrite))
         if finished:

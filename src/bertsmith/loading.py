@@ -32,7 +32,7 @@ def load(
 ) -> Model:
     """A model from a folder, or from the local Hugging Face cache by its name (`download=True` fetches it there).
 
-    Without a source: the one that the environment variable BERTSMITH_MODEL names, else the demo package's.
+    Without a source: the one that the environment variable BERTSMITH_MODEL names, else the one in this package.
     `device` is auto, cpu, cuda or mps; `batch_tokens` the most tokens in a batch; `threads` those of the CPU.
     An adapter's folder gives its base model with the adapter on it. `adapters`, name -> folder, are put on this one
     base beside those in its own folder: `m.use(name)` is the model with that adapter, on the same memory.

