@@ -116,7 +116,7 @@ def house_cost() -> str:
              f"{shape['num_attention_heads']} heads, inner width {shape['intermediate_size']}, "
              f"{shape['vocab_size']:,} pieces, rows to {shape['max_position_embeddings']}"],
             ["weights", f"{found['parameters']:,}, of which {found['table']:,} in the word table"],
-            ["training", f"{found['seconds'] / 60:.1f} minutes on {found['device']}, {found['steps']:,} steps, "
+            ["training", f"{found['seconds'] / 60:.1f} minutes on {found['machine']}, {found['steps']:,} steps, "
              f"{found['tokens']:,} tokens at {found['tokens_per_second']:,} a second"],
             ["floating-point operations", flops],
             ["settings", ", ".join(f"{name} {value}" for name, value in settings.items())],
