@@ -1,25 +1,39 @@
-"""A first look, offline: a model of your own, one word with three meanings, a search by meaning.
+"""A first look, offline: the model that comes with bertsmith does each of its jobs on a few lines.
 
-Run it with `make demo`. The model is all-MiniLM-L6-v2, a real BERT of 6 layers, from a package that carries its
-weights. `--svg FILE` also draws what the terminal shows.
+Run it with `make demo`. `--svg FILE` also draws what the terminal shows.
 """
 
+import re
 import sys
+import time
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 import bertsmith
 
+MASKS = ["The poor don't have any [MASK].", "if you don't want to inhale viruses, you should wear a [MASK]."]
+FIRST = "the man went to the store"
+SECONDS = ["he bought a gallon of milk", "penguins are flightless"]
+PARAGRAPH = (
+    "The National University of Singapore (NUS) was founded in 1905 and is the oldest university in the country. "
+    "Students can learn medicine, law, engineering, business, computing and music there."
+)
+QUESTIONS = ["What can we learn in NUS?", "What does NUS mean?", "When was NUS founded?"]
+REVIEWS = ["A warm, funny film that stays with you.", "Two hours of my life that I will not get back."]
+NAMES = "Marie Curie was born in Warsaw and taught at the University of Paris."
+PREMISE = "A man plays a guitar on the street."
+HYPOTHESES = ["Someone makes music outdoors.", "The street is empty.", "He earns money with it."]
+ALIKE = ["A man is playing a guitar.", "Someone plays an instrument.", "The shares fell on Monday."]
+HEADLINE, LABELS = "The striker scored twice in the final.", ["sport", "politics", "cooking"]
 BANKS = {
     "money": "It is safest to deposit your money in the bank.",
     "river": "All the animals lined up along the river bank.",
-    "blood": "Today, blood banks collect blood.",
+    "blood": "The blood bank needs donors this week.",
 }
 QUERIES = ["can you get medicine for someone pharmacy", "an animal that is good at escaping", "my computer is broken"]
-TICKETS = ["Where is the parcel I ordered on Monday?", "You took the money twice.", "My password does not work."]
 
 PAGE = """<svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg"><style>
 .{unique_id}-matrix {{ font: {char_height}px/{line_height}px Menlo, Consolas, "DejaVu Sans Mono", monospace; }}
@@ -29,70 +43,114 @@ PAGE = """<svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg"
 console = Console(width=100, highlight=False, record="--svg" in sys.argv)
 
 
+def title(words: str, command: str) -> None:
+    console.print(f"\n[bold]{words}[/bold]  [dim]bertsmith {command}[/dim]")
+
+
+def bar(share: float, width: int = 12) -> Text:
+    """A share as a line of blocks, in eighths of a character."""
+    whole, rest = divmod(round(share * width * 8), 8)
+    return Text(("█" * whole + (" ▏▎▍▌▋▊▉"[rest] if rest else "")).ljust(width), style="cyan")
+
+
+def lines(*rows: tuple[str | Text, ...], head: tuple[str, ...] = ()) -> None:
+    table = Table(box=None, show_header=bool(head), header_style="dim", padding=(0, 2, 0, 2))
+    for place in range(len(rows[0])):
+        table.add_column(head[place] if head else "", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def show_masks(model: bertsmith.Model) -> None:
+    title("Fill the gap", "fill TEXT")
+    for text, found in zip(MASKS, model.fill(MASKS, top_k=5), strict=True):
+        words = "  ".join(f"[green]{one['token_str']}[/green] [dim]{one['score']:.0%}[/dim]" for one in found)
+        console.print(f"  {text.replace('[MASK]', '____')}\n     {words}")
+
+
+def show_pairs(model: bertsmith.Model) -> None:
+    title("Does it follow?", "follows A B")
+    found = model.follows([FIRST] * len(SECONDS), SECONDS)
+    share = [next(one["score"] for one in answers if one["label"] == "follows") for answers in found]
+    lines(*((f"{FIRST} → {text}", bar(one), f"{one:.0%}") for text, one in zip(SECONDS, share, strict=True)))
+
+
+def show_answers(model: bertsmith.Model) -> None:
+    title("Answer from a text", "answer QUESTION --context TEXT")
+    console.print(f"  [dim]{PARAGRAPH}[/dim]")
+    found = model.answer(QUESTIONS, PARAGRAPH)
+    lines(*((question, f"[green]{one[0]['answer']}[/green]") for question, one in zip(QUESTIONS, found, strict=True)))
+
+
+def show_names(model: bertsmith.Model) -> None:
+    title("Tag names", "tag TEXT")
+    said, at = "", 0
+    for one in model.tag(NAMES):
+        said += f"{NAMES[at : one['start']]}[green]{one['word']}[/green] [dim]{one['entity_group']}[/dim]"
+        at = one["end"]
+    console.print(f"  {said}{NAMES[at:]}")
+
+
+def show_judgements(model: bertsmith.Model) -> None:
+    title("Judge", "classify TEXT [--pair TEXT | --labels A,B]   score TEXT --pair TEXT")
+    moods = model.classify(REVIEWS, top_k=1)
+    rows = [(text, f"[green]{one[0]['label']}[/green]", f"{one[0]['score']:.0%}")
+            for text, one in zip(REVIEWS, moods, strict=True)]  # fmt: skip
+    judged = model.classify([PREMISE] * len(HYPOTHESES), HYPOTHESES, top_k=1)
+    rows += [(f"{PREMISE} → {text}", f"[green]{one[0]['label']}[/green]", f"{one[0]['score']:.0%}")
+             for text, one in zip(HYPOTHESES, judged, strict=True)]  # fmt: skip
+    topic = model.classify(HEADLINE, labels=LABELS, top_k=1)[0]
+    rows += [(f"{HEADLINE} ({', '.join(LABELS)}?)", f"[green]{topic['label']}[/green]",
+              f"{topic['score']:.0%}")]  # fmt: skip
+    alike = model.score([ALIKE[0]] * 2, ALIKE[1:])
+    rows += [(f"{ALIKE[0]} / {text}", "alike, 0 to 5", f"[green]{one[0]['score']:.1f}[/green]")
+             for text, one in zip(ALIKE[1:], alike, strict=True)]  # fmt: skip
+    lines(*rows)
+
+
 def word_vector(model: bertsmith.Model, sentence: str, word: str, layer: int):
     """The hidden state of a word in its sentence: the mean of its pieces."""
-    start = sentence.index(word)
-    pieces = [i for i, (a, b) in enumerate(model.tokenize(sentence).offsets) if start <= a < b <= start + len(word) + 1]
+    start, end = re.search(rf"{word}\w*", sentence).span()
+    pieces = [i for i, (a, b) in enumerate(model.tokenize(sentence).offsets) if start <= a < b <= end]
     vector = model.hidden(sentence, layers=[layer])[0][pieces].mean(axis=0)
     return vector / (vector @ vector) ** 0.5
 
 
-def show_tuning() -> None:
-    data = Path(__file__).parent / "tickets.csv"
-    lines = len(data.read_text(encoding="utf-8").splitlines()) - 1
-    console.print(f"\n[bold]1. A model of your own[/bold] from the {lines} lines of {data.name}")
-    with TemporaryDirectory() as folder:
-        out = Path(folder) / "model"
-        run = bertsmith.finetune("classify", data, out=out, epochs=8, rate=1e-4, batch=16, dev_share=0.2)
-        score = run.metrics["dev"]["accuracy"]
-        console.print(
-            f"{run.outcome.speed.seconds:.0f} seconds of training; right on {score['value']:.0%} of {score['n']} lines "
-            f"set apart (95 % interval {score['low']:.0%} to {score['high']:.0%})"
-        )
-        table = Table(header_style="dim")
-        for column in ("a new ticket", "label", "score"):
-            table.add_column(column, justify="right" if column == "score" else "left")
-        for text, answer in zip(TICKETS, run.model.classify(TICKETS, top_k=1), strict=True):
-            table.add_row(text, answer[0]["label"], f"{answer[0]['score']:.2f}")
-        console.print(table)
-
-
 def show_meanings(model: bertsmith.Model) -> None:
-    console.print("\n[bold]2. One word, three meanings[/bold]: cosine between the vectors of “bank”")
-    for layer, title in ((0, "before the first layer"), (-1, "after the last layer, in context")):
-        vectors = {name: word_vector(model, sentence, "bank", layer) for name, sentence in BANKS.items()}
-        table = Table(title=title, title_justify="left", header_style="dim")
-        for column in ("", *BANKS, "sentence"):
-            table.add_column(column, justify="left" if column in ("", "sentence") else "right")
-        for name, sentence in BANKS.items():
-            table.add_row(name, *(f"{float(vectors[name] @ v):.2f}" for v in vectors.values()), sentence)
-        console.print(table)
+    title("One word, three meanings", "inspect senses --example bank")
+    for name, sentence in BANKS.items():
+        console.print(f"  {name}: [dim]{sentence}[/dim]")
+    rows = []
+    for layer, where in ((0, "before the first layer"), (-1, "after the last, in context")):
+        vectors = {name: word_vector(model.use("search"), text, "bank", layer) for name, text in BANKS.items()}
+        rows += [(where if (one, other) == ("money", "river") else "", f"{one} / {other}", f"{float(vectors[one] @ vectors[other]):.2f}")
+                 for one, other in (("money", "river"), ("money", "blood"), ("river", "blood"))]  # fmt: skip
+    lines(*rows, head=("cosine of “bank”", "", ""))
 
 
 def show_search(model: bertsmith.Model) -> None:
     texts = (Path(__file__).parent / "sentences.txt").read_text(encoding="utf-8").splitlines()
-    console.print(f"\n[bold]3. Search by meaning[/bold] over {len(texts)} sentences")
-    scores = model.embed(QUERIES) @ model.embed(texts).T  # unit vectors: cosines, (queries, sentences)
-    table = Table(header_style="dim")
-    for column in ("query", "score", "sentence"):
-        table.add_column(column, justify="right" if column == "score" else "left")
-    for query, row in zip(QUERIES, scores, strict=True):
-        for rank, i in enumerate(row.argsort()[::-1][:2]):
-            table.add_row("" if rank else query, f"{row[i]:.2f}", texts[i], end_section=bool(rank))
-    console.print(table)
+    title(f"Search by meaning, {len(texts)} sentences", "search WORDS --in FOLDER --how dense")
+    scores = model.embed(QUERIES, normalize=True) @ model.embed(texts, normalize=True).T  # unit vectors: cosines, (queries, sentences)
+    rows = [(query, f"{row.max():.2f}", f"[green]{texts[row.argmax()]}[/green]")
+            for query, row in zip(QUERIES, scores, strict=True)]  # fmt: skip
+    lines(*rows)
 
 
 def main() -> None:
+    start = time.perf_counter()
     model = bertsmith.load()
     about = model.info()
     console.print(
         f"[bold]{about['family']}[/bold], {about['depth']} layers of width {about['width']}, "
-        f"{about['parameters'] / 1e6:.1f} million parameters, on {about['device']}"
+        f"{about['parameters'] / 1e6:.1f} million parameters and {len(model.adapters)} adapters, on {about['device']}"
     )
-    show_tuning()
-    show_meanings(model)
-    show_search(model)
-    console.print("\nNext: [bold].venv/bin/bertsmith --help[/bold], or the README.")
+    for show in (show_masks, show_pairs, show_answers, show_names, show_judgements, show_meanings, show_search):
+        show(model)
+    console.print(f"\n{time.perf_counter() - start:.0f} seconds, no network. Next: a model of your own,\n"
+                  "  [bold].venv/bin/bertsmith finetune --train examples/tickets.csv --out my-model[/bold],\n"
+                  "or a page to play on, [bold].venv/bin/bertsmith serve[/bold]; the README has the rest.")  # fmt: skip
     if console.record:
         console.save_svg(sys.argv[-1], title="make demo", code_format=PAGE)
 
