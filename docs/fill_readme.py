@@ -13,6 +13,7 @@ from typing import Any
 import bertsmith
 
 sys.path.insert(0, str(Path(__file__).parent))  # where this is run as a file by another program
+from house_tables import house
 from pretraining_tables import PRETRAINING
 from serving_tables import SERVING
 from tables import ROOT, fill_tables, heading, read_results, rewrite, table
@@ -180,6 +181,7 @@ def search() -> str:
 
 
 TABLES = {
+    "house": house,
     "glue": glue,
     **PRETRAINING,
     **SERVING,

@@ -27,7 +27,7 @@ DRAWN = {
     "attention": f"attention {SENTENCE}",
     "lines": 'attention "The animal did not cross the street because it was too tired." --layer 3 --head 1',
     "causal": f"attention {SENTENCE} --causal",
-    "step": f"step {SENTENCE} --word bank --layer 0 --head 2",
+    "step": f"step {SENTENCE} --word bank --layer 2 --head 4",
     "step-causal": f"step {SENTENCE} --word river --layer 0 --head 5 --causal",
     "input": 'input "My dog is cute." "He likes playing." --pad-to 14',
     "sinusoids": "positions --kind sinusoid",

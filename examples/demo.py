@@ -6,9 +6,11 @@ Run it with `make demo`. `--svg FILE` also draws what the terminal shows.
 import re
 import sys
 import time
+from itertools import combinations
 from pathlib import Path
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -78,7 +80,7 @@ def show_pairs(model: bertsmith.Model) -> None:
 
 def show_answers(model: bertsmith.Model) -> None:
     title("Answer from a text", "answer QUESTION --context TEXT")
-    console.print(f"  [dim]{PARAGRAPH}[/dim]")
+    console.print(Padding(f"[dim]{PARAGRAPH}[/dim]", (0, 2)))
     found = model.answer(QUESTIONS, PARAGRAPH)
     lines(*((question, f"[green]{one[0]['answer']}[/green]") for question, one in zip(QUESTIONS, found, strict=True)))
 
@@ -124,15 +126,17 @@ def show_meanings(model: bertsmith.Model) -> None:
     rows = []
     for layer, where in ((0, "before the first layer"), (-1, "after the last, in context")):
         vectors = {name: word_vector(model.use("search"), text, "bank", layer) for name, text in BANKS.items()}
-        rows += [(where if (one, other) == ("money", "river") else "", f"{one} / {other}", f"{float(vectors[one] @ vectors[other]):.2f}")
-                 for one, other in (("money", "river"), ("money", "blood"), ("river", "blood"))]  # fmt: skip
+        for number, (one, other) in enumerate(combinations(BANKS, 2)):
+            cosine = float(vectors[one] @ vectors[other])
+            rows.append(("" if number else where, f"{one} / {other}", f"{cosine:.2f}"))
     lines(*rows, head=("cosine of “bank”", "", ""))
 
 
 def show_search(model: bertsmith.Model) -> None:
     texts = (Path(__file__).parent / "sentences.txt").read_text(encoding="utf-8").splitlines()
     title(f"Search by meaning, {len(texts)} sentences", "search WORDS --in FOLDER --how dense")
-    scores = model.embed(QUERIES, normalize=True) @ model.embed(texts, normalize=True).T  # unit vectors: cosines, (queries, sentences)
+    queries, found = (model.embed(some, normalize=True) for some in (QUERIES, texts))
+    scores = queries @ found.T  # cosines, (queries, sentences)
     rows = [(query, f"{row.max():.2f}", f"[green]{texts[row.argmax()]}[/green]")
             for query, row in zip(QUERIES, scores, strict=True)]  # fmt: skip
     lines(*rows)

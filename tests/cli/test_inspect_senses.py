@@ -48,10 +48,10 @@ def test_a_file(real, tmp_path, masked, name):
 
 
 def test_an_example_that_help_shows(real):
-    done = real("inspect", "senses", "--example", "apple", "--layer", "3", "--threads", 1)
+    done = real("inspect", "senses", "--example", "apple", "--layer", "8", "--threads", 1)
     (record,) = done.records
     assert record["labels"] == ["fruit", "firm"]
-    assert record["likeness"][0]["all"] > 0.95 > record["likeness"][3]["other"]
+    assert record["likeness"][0]["all"] > 0.95 > record["likeness"][8]["other"]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_lens_on_a_terminal(real, masked, terminal):
     assert "% moved" in out and "2  the [MASK] was bad" in out
 
 
-def test_lens_needs_a_head(real):
-    done = real("inspect", "lens", "the [MASK]", "--threads", 1)
+def test_lens_needs_a_head(real, demo_model):
+    done = real("inspect", "lens", "the [MASK]", "--threads", 1, "--model", demo_model)
     assert done.status == 1
     assert "give a model with its pretraining head" in done.err

@@ -8,6 +8,7 @@ import pytest
 import bertsmith
 import bertsmith.loading
 from bertsmith.cli import output
+from bertsmith.models.hub import HOUSE
 
 
 @pytest.fixture
@@ -141,10 +142,10 @@ def test_models_lists_presets_without_a_model(run, monkeypatch):
     assert run("models").records == [row]
 
 
-def test_the_demo_model_is_the_default(run, demo_model, monkeypatch):
+def test_the_model_in_the_package_is_the_default(run, monkeypatch):
     monkeypatch.setattr(bertsmith, "load", bertsmith.loading.load)
     (facts,) = run("info", model="").records
-    assert facts["folder"] == str(demo_model)
+    assert facts["folder"] == str(HOUSE)
 
 
 def test_an_empty_name_is_no_model(run, monkeypatch):
@@ -159,9 +160,10 @@ def test_info_takes_a_folder(run):
     assert facts["source"] == "here"
 
 
-def test_no_model_at_all_is_one_sentence(run, monkeypatch):
+def test_no_model_at_all_is_one_sentence(run, monkeypatch, tmp_path):
     monkeypatch.setattr(bertsmith, "load", bertsmith.loading.load)
     monkeypatch.setattr("bertsmith.models.hub.DEMO_PACKAGE", "no_such_package")
+    monkeypatch.setattr("bertsmith.models.hub.HOUSE", tmp_path / "nothing")
     ran = run("info", model="")
     assert ran.status == 1 and ran.err.startswith("error: no model was named: give a folder (--model PATH)")
 

@@ -42,8 +42,9 @@ def test_lengths_are_those_of_the_models_tokenizer(demo_model):
     assert facts["cut"] == sum(len(theirs(text)["input_ids"]) > 9 for text in TEXTS)
 
 
-def test_without_any_model_words_are_counted(monkeypatch):
+def test_without_any_model_words_are_counted(monkeypatch, tmp_path):
     monkeypatch.setattr("bertsmith.models.hub.DEMO_PACKAGE", "no_such_package")
+    monkeypatch.setattr("bertsmith.models.hub.HOUSE", tmp_path / "nothing")
     found = check(RECORDS)
     assert found.facts["train"]["lengths"]["unit"] == "words"
     assert [f.sentence for f in found.findings] == [

@@ -54,7 +54,7 @@ def test_what_the_description_allows_is_answered(every_head):
 
 @pytest.fixture(scope="module")
 def real():
-    backend = Local(Residents({"minilm": bertsmith.load(threads=1)}))
+    backend = Local(Residents({"house": bertsmith.load(threads=1)}))
     yield TestClient(create_app(backend, Settings()))
     backend.close()
 
@@ -69,7 +69,7 @@ def real():
         "\U0001f468‍\U0001f469",
         "a" * 100_000,
         "\n" * 5000,
-        "[MASK]" * 1000,
+        "[MASK]" * 40,
         "\u0301" * 3000,
         "\ufdfa" * 500,
         "</s>[CLS][SEP][PAD]",
@@ -89,4 +89,4 @@ def test_odd_texts_to_a_real_model(real, text):
         if answer.status_code == 200:
             assert "NaN" not in answer.text and "null" not in answer.text.replace('"start":null,"stop":null', "")
     vectors = real.post("/v1/embeddings", json={"input": "a river bank"}).json()["data"][0]["embedding"]
-    assert len(vectors) == 384
+    assert len(vectors) == 640

@@ -55,8 +55,8 @@ def answer(
 
     \b
     Examples:
-      bertsmith answer "Who built it?" --context "The bridge was built by a smith in 1861." --model my-reader
-      bertsmith answer "Who built it?" --context @bridge.txt --model my-reader
+      bertsmith answer "Who built it?" --context "The bridge was built by a smith in 1861."
+      bertsmith answer "Who built it?" --context @bridge.txt
       bertsmith answer --in asked.jsonl --out found.jsonl --model my-reader
     """
     question = Question("answer", {"top_k": top_k, "truncate": truncate})

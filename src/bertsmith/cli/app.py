@@ -62,7 +62,7 @@ def bertsmith(
     Examples:
       bertsmith check reviews.csv
       bertsmith finetune --train reviews.csv --out my-classifier
-      bertsmith classify "A wonderful film." --model my-classifier
+      bertsmith classify "A wonderful film."
       bertsmith embed "a river bank" "a savings bank"
       bertsmith fill --help
 

@@ -48,10 +48,10 @@ def classify(
 
     \b
     Examples:
-      bertsmith classify "A wonderful film." "Two hours of my life, gone." --model my-classifier
+      bertsmith classify "A wonderful film." "Two hours of my life, gone."
       bertsmith classify --in reviews.csv --model my-classifier
       bertsmith classify --in reviews.csv --out moods.jsonl --on-error skip --model my-classifier
-      bertsmith classify "The match was a draw." --labels sport,politics --model my-nli-model
+      bertsmith classify "The match was a draw." --labels sport,politics
     """
     zero = read_labels(labels, hypothesis, several)
     if zero and pair is not None:

@@ -33,8 +33,8 @@ def fill(
 
     \b
     Examples:
-      bertsmith fill "Paris is the [MASK] of France." --model google-bert/bert-base-uncased --download
-      bertsmith fill --in masked.jsonl --out filled.jsonl --model google-bert/bert-base-uncased --download
+      bertsmith fill "Paris is the [MASK] of France."
+      bertsmith fill --in masked.jsonl --out filled.jsonl
     """
     words = None if targets is None else split_targets(decode(targets, "--targets"))
     question = Question("fill", {"top_k": top_k, "targets": words, "truncate": truncate})

@@ -35,8 +35,8 @@ def follows(
 
     \b
     Examples:
-      bertsmith follows "It rained." "The streets are wet." --model google-bert/bert-base-uncased --download
-      bertsmith follows --in pairs.csv --out order.jsonl --model google-bert/bert-base-uncased --download
+      bertsmith follows "It rained." "The streets are wet."
+      bertsmith follows --in pairs.csv --out order.jsonl
     """
     question = Question("follows", {"truncate": truncate})
     cuts, columns = Cuts(truncate, choices=get_args(CutPolicy)), name_columns(pair, text)

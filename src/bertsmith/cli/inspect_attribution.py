@@ -56,8 +56,8 @@ def attribution(
     \b
     Examples:
       bertsmith inspect attribution similar "The river bank was muddy." "A savings bank." --out words.html
-      bertsmith inspect attribution classify "A wonderful film." --model my-classifier --out words.html
-      bertsmith inspect attribution tag "Ada lives in London." --at London --model my-tagger
+      bertsmith inspect attribution classify "A wonderful film." --out words.html
+      bertsmith inspect attribution tag "Ada lives in London." --at London
     """
     check_out(out)
     given: list[Any] = [decode(text, f"text {number}") for number, text in enumerate(texts, 1)]

@@ -32,8 +32,8 @@ def lens(
 
     \b
     Examples:
-      bertsmith inspect lens "Paris is in [MASK]." --model google-bert/bert-base-uncased --download --out lens.html
-      bertsmith inspect lens "A [MASK] swam." "A [MASK] flew." --model google-bert/bert-base-uncased --download
+      bertsmith inspect lens "Paris is in [MASK]." --out lens.html
+      bertsmith inspect lens "A [MASK] swam." "A [MASK] flew."
     """
     check_out(out)
     given = [decode(text, f"text {number}") for number, text in enumerate(texts, 1)]

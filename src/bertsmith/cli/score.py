@@ -29,7 +29,7 @@ def score(
 
     \b
     Examples:
-      bertsmith score "A man is dancing." --pair "Someone dances." --model my-scorer
+      bertsmith score "A man is dancing." --pair "Someone dances."
       bertsmith score --in pairs.csv --model my-scorer
       bertsmith score --in pairs.csv --out numbers.jsonl --model my-scorer
     """

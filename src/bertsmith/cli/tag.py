@@ -39,7 +39,7 @@ def tag(
 
     \b
     Examples:
-      bertsmith tag "Ada Lovelace was born in London." --model my-tagger
+      bertsmith tag "Ada Lovelace was born in London."
       bertsmith tag --in train.conll --model my-tagger
       bertsmith tag --in reviews.csv --out names.jsonl --model my-tagger
     """

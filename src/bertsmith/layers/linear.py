@@ -40,7 +40,14 @@ def can_pack(device: torch.device, dtype: torch.dtype) -> bool:
         and torch.backends.mkldnn.is_available()
         and hasattr(torch.ops.mkldnn, "_linear_pointwise")
         and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
+        and (dtype == torch.float32 or _packs_halves())
     )
+
+
+@cache
+def _packs_halves() -> bool:
+    """Whether the CPU has what oneDNN needs for bfloat16 (AVX-512 or newer); plain products need nothing."""
+    return hasattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported") and torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 @cache

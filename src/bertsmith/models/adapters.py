@@ -21,7 +21,7 @@ from bertsmith.models.compact import read_compact
 from bertsmith.models.family import FamilyHead
 from bertsmith.models.files import COMPACT_ADAPTER, TASK_FILE, read_json, read_noted, write_json, write_tensors
 from bertsmith.models.fitting import name_labels
-from bertsmith.models.hub import list_shipped, locate, name_of
+from bertsmith.models.hub import locate, name_of
 from bertsmith.models.lora import check_usual, fill_lora, give_lora, lay_lora, name_targets
 from bertsmith.models.names import names_of
 from bertsmith.models.network import Network
@@ -55,13 +55,10 @@ def find_base(folder: Path) -> Path:
     try:
         found = locate(named)
     except BertsmithError:
-        shipped = next((place for place in list_shipped() if name_of(place) == named), None)
-        if shipped is None:
-            raise BertsmithError(
-                f"{folder} is an adapter for {named}, which is not here; load that base model and use the adapter on "
-                "it, or put the base's folder into base_model_name_or_path of adapter_config.json."
-            ) from None
-        found = shipped
+        raise BertsmithError(
+            f"{folder} is an adapter for {named}, which is not here; load that base model and use the adapter on "
+            "it, or put the base's folder into base_model_name_or_path of adapter_config.json."
+        ) from None
     if is_adapter(found):
         raise BertsmithError(f"{folder} names {found} as its base, which is an adapter itself.")
     return found

@@ -67,6 +67,11 @@ def list_shipped() -> list[Path]:
     return [folder for folder in (HOUSE, *demo) if (folder / "config.json").is_file()]
 
 
+def find_shipped(name: str) -> Path | None:
+    """The model of this name that came with a package."""
+    return next((place for place in list_shipped() if name_of(place) == name), None)
+
+
 def name_of(folder: Path) -> str:
     """What people call the model in a folder: its name on the hub where it is from there."""
     if folder == HOUSE:
@@ -80,7 +85,7 @@ def name_of(folder: Path) -> str:
 
 
 def locate(source: str | Path, *, download: bool = False, revision: str = "main") -> Path:
-    """The folder that `source` means: an existing folder first, then the cache, then (if asked) the Hub."""
+    """The folder that `source` means: an existing folder, then the cache, a package, then (if asked) the Hub."""
     folder = _own_folder(source)
     if folder is not None:
         if revision != "main":
@@ -94,6 +99,9 @@ def locate(source: str | Path, *, download: bool = False, revision: str = "main"
     _check_revision(revision)
     copies = _copies(name, revision)
     found = _with_config(copies)
+    shipped = None if found or revision != "main" else find_shipped(name)
+    if shipped is not None:
+        return shipped
     if download:  # a complete copy is not compared with the Hub: the same command gives the same model tomorrow
         return found if found and _is_complete(found) else fetch(name, revision)
     if found:

@@ -26,6 +26,7 @@ from bertsmith.tasks.task import Row, Task
 from bertsmith.tasks.texts import is_iterable, take_count
 from bertsmith.text.tokenizer import Tokenizer
 
+TOGETHER = 32  # masks that are searched for together, at most: each is a round of beams over the whole text
 BEAMS = 10  # kept in the joint search, or `top_k` if that is more
 KEPT = 2**16  # ways to go on that a text may wait with: a wide search asks for its beams in blocks
 AT_ONCE = 1024  # rows whose whole vocabulary is in memory
@@ -70,7 +71,8 @@ class Fill(Task[str, Result]):
             bests = [max(self.top_k, BEAMS), *[self.top_k] * (len(masked.masks) - 1)]
             scores = yield [masked.row(mask, {}, best) for mask, best in zip(masked.masks, bests, strict=True)]
             answers = [self._best(masked, mask, score) for mask, score in zip(masked.masks, scores, strict=True)]
-            joint = (yield from self._together(masked, scores[0])) if len(masked.masks) > 1 else None
+            is_joint = 1 < len(masked.masks) <= TOGETHER
+            joint = (yield from self._together(masked, scores[0])) if is_joint else None
         return Result(answers if len(answers) > 1 else answers[0], masked.dropped, joint)
 
     def scores(self, network: Network, batch: Batch, rows: Sequence[Row]) -> list[Tensor]:
