@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bertsmith.data.reading import read_table
 from bertsmith.text.sentences import split_sentences
@@ -19,6 +19,7 @@ from bertsmith.text.sources import list_sources, read_documents
 
 FIRST, SECOND = ("premise", "sentence1", "text1", "question1"), ("hypothesis", "sentence2", "text2", "question2")
 Records = list[dict[str, Any]]
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -180,7 +181,7 @@ def chosen(sources: Iterable[Source], shipped: bool) -> list[Source]:
     return [source for source in sources if source.is_shipped or not shipped]
 
 
-def shuffle(records: Records, seed: int = 1) -> Records:
+def shuffle(records: list[Item], seed: int = 1) -> list[Item]:
     random.Random(seed).shuffle(records)
     return records
 

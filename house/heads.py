@@ -26,8 +26,10 @@ from gathering import (
     gather_sentiment,
     make_once,
     shorten,
+    shuffle,
     write_records,
 )
+from naming import gather_names, read_tagged
 from pretrained import Figures
 
 import bertsmith
@@ -36,6 +38,7 @@ from bertsmith.workers import Lost, Workers
 
 WAYS = ("lora", "together", "full")
 BESIDE = "beside"  # an adapter on the encoder that the others share
+SENTENCES = 30_000  # with or without names, beside WikiANN's 20,000 examples
 APART = 2_000  # pairs that are set apart for measuring, where a set has no dev file
 
 
@@ -90,7 +93,7 @@ def gather_all(data: Path, made: Path, text: Path | None) -> None:
     make_once(made / "sentiment.jsonl", lambda: gather_sentiment(data))
     make_once(made / "sentiment-dev.jsonl", lambda: name_labels(data / "glue/SST-2/dev.tsv"))
     for side in ("train", "dev", "test"):
-        write_names(data / "wikiann_en" / side, made / f"names-{side}.conll")
+        write_names(made / f"names-{side}.conll", data / "wikiann_en" / side, text if side == "train" else None)
     if not (made / "search.jsonl").exists():
         part(made / "search.jsonl", *gather_search(data, shipped=True))
     if not (made / "follows.jsonl").exists():
@@ -107,12 +110,15 @@ def name_labels(path: Path) -> tuple[Records, dict[str, int]]:
     return found, {path.name: len(found)}
 
 
-def write_names(path: Path, out: Path) -> None:
-    """WikiANN writes the language before each word ("en:Paris"): a head would learn to read that."""
+def write_names(out: Path, file: Path, text: Path | None) -> None:
+    """WikiANN's examples, for training with as many whole sentences of raw text."""
     if not out.exists():
+        sentences = list(read_tagged(file))
+        if text is not None:
+            sentences = shuffle([*sentences, *gather_names([file], text, SENTENCES)])
         out.parent.mkdir(parents=True, exist_ok=True)
-        text = path.read_text(encoding="utf-8")
-        out.write_text("".join(line.removeprefix("en:") for line in text.splitlines(keepends=True)), encoding="utf-8")
+        lines = ("".join(f"{word}\t{tag}\n" for word, tag in rows) for rows in sentences)
+        out.write_text("\n".join(lines), encoding="utf-8")
 
 
 def part(path: Path, records: Records, counts: dict[str, int]) -> None:
@@ -167,7 +173,7 @@ class Making:
         for name, member in members.items():
             member.pop("truncate", None) if HEADS[name].kind == "span" else None
         members["words"] = {"task": "mask", "weight": WORDS}
-        settings: dict[str, Any] = {"max_steps": 4} if self.options.tiny else {"epochs": 2}
+        settings: dict[str, Any] = {"max_steps": 4} if self.options.tiny else {"epochs": self.options.epochs}
         start = time.perf_counter()
         run = bertsmith.finetune_together(
             members, out=self.heads / "together", mixing="temperature", temperature=2.0, check=False,

@@ -130,6 +130,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=MINUTES, help="pretrain: of training")
     parser.add_argument("--flags", type=shlex.split, default=[], help="pretrain: more of its flags")
     parser.add_argument("--ways", type=lambda text: text.split(","), default=["lora", "together"], help="of heads")
+    parser.add_argument("--epochs", type=float, default=2.0, help="heads: of all jobs together")
     parser.add_argument("--rank", type=int, default=8, help="heads: of an adapter")
     parser.add_argument("--way", choices=("lora", "together"), default="lora", help="assemble: the way that was better")
     parser.add_argument("--beside", nargs="*", default=[], metavar="NAME=DIR", help="measure: neighbours")
