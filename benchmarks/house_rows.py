@@ -1,15 +1,16 @@
 """What is measured of the house model and its neighbours: tasks, their files and settings, and the marks to reach.
 
 A row is data. The weights of the last epoch are scored, so that nothing but the rate is chosen on dev: each rate of a
-task's grid with the first seed, the other seeds with the best of them. All models get the same grid and the same
-dropout.
+task's grid with the first seed, the other seeds with the best of them. All models get the same grid, and each the
+dropout that it was made with: an encoder that was pretrained without any loses most of what it knows by it (CoLA fell
+from 46 to 34).
 """
 
 from dataclasses import dataclass
 from typing import Any
 
 LAST = 1_000_000  # steps between evaluations: never before the end, no epoch is chosen on dev
-GRID, SHORT_GRID = (7e-5, 1.2e-4, 2e-4), (1e-4, 2e-4)
+GRID, SHORT_GRID = (3e-5, 6e-5, 1.2e-4), (7e-5, 1.5e-4)
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Tuned:
 
     def settings(self, rate: float, seed: int) -> dict[str, Any]:
         given = {"rate": rate, "epochs": self.epochs, "batch": self.batch, "seed": seed, "metric": self.metric}
-        given |= {"dropout": 0.1, "evaluate_every": LAST}
+        given |= {"evaluate_every": LAST}
         return given | ({"length": self.length} if self.length else {})
 
 
@@ -58,8 +59,8 @@ def glue(name: str, kind: str, metric: str, examples: int, tokens: int, **change
 
 WARM = {"measure": "glue5-warm", "starts_from": "nli"}
 TASKS = {
-    "cola": glue("CoLA", "classify", "matthews", 8_551, 11),
-    "sst2": glue("SST-2", "classify", "accuracy", 67_349, 13, epochs=3, batch=64, seeds=3),
+    "cola": glue("CoLA", "classify", "matthews", 8_551, 11, epochs=6),
+    "sst2": glue("SST-2", "classify", "accuracy", 67_349, 13, epochs=2, batch=64, seeds=3),
     "mrpc": glue("MRPC", "classify", "accuracy", 3_668, 53),
     "rte": glue("RTE", "classify", "accuracy", 2_490, 70),
     "stsb": glue("STS-B", "regress", "spearman", 5_749, 28),

@@ -37,9 +37,7 @@ def make_folder(folder: Path, shape: str, vocabulary: Path) -> None:
 
     depth, width, heads, inner = SHAPES[shape]
     torch.manual_seed(0)
-    config = BertConfig(
-        num_hidden_layers=depth, hidden_size=width, num_attention_heads=heads, intermediate_size=inner
-    )
+    config = BertConfig(num_hidden_layers=depth, hidden_size=width, num_attention_heads=heads, intermediate_size=inner)
     BertModel(config).save_pretrained(folder)
     (folder / "vocab.txt").write_bytes(vocabulary.read_bytes())
     settings = {"tokenizer_class": "BertTokenizer", "do_lower_case": True, "model_max_length": 512}

@@ -107,8 +107,18 @@ def time_start(folder: Path, rounds: int) -> dict[str, object]:
         runs.append(json.loads(done.stdout.splitlines()[-1]))
     seconds = {key: round(statistics.median(run[key] for run in runs), 3) for key in runs[0]}
     alone = {**os.environ, "OMP_NUM_THREADS": "1"}  # processor seconds of one thread do not grow on a busy machine
-    done = subprocess.run([sys.executable, "-c", START.replace("perf_counter", "process_time").replace("threads(2)",
-                           "threads(1)"), str(folder)], check=True, capture_output=True, text=True, env=alone)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            START.replace("perf_counter", "process_time").replace("threads(2)", "threads(1)"),
+            str(folder),
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=alone,
+    )
     return {**seconds, "processor": {key: round(value, 3) for key, value in json.loads(done.stdout).items()}}
 
 

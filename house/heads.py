@@ -147,7 +147,7 @@ class Making:
     def job(self, name: str, way: str) -> Job:
         """An adapter on the encoder (or on the shared one, where its head cannot be among the others), or all of it."""
         head, options = HEADS[name], self.options
-        how = {"rate": head.rate, "dropout": 0.1} if way == "full" else {"lora": options.rank, "rate": head.lora_rate}
+        how = {"rate": head.rate} if way == "full" else {"lora": options.rank, "rate": head.lora_rate}
         base = self.heads / "together" if way == BESIDE else options.work / "encoder"
         given = {**self.given(name), **how, "epochs": head.epochs, "batch": head.batch, "metric": head.metric,
                  "model": str(base), "device": options.device, "seed": 1}  # fmt: skip
@@ -177,7 +177,7 @@ class Making:
         start = time.perf_counter()
         run = bertsmith.finetune_together(
             members, out=self.heads / "together", mixing="temperature", temperature=2.0, check=False,
-            model=self.options.work / "encoder", device=self.options.device, rate=1.5e-4, batch=64, dropout=0.1,
+            model=self.options.work / "encoder", device=self.options.device, rate=1.5e-4, batch=64,
             seed=1, **settings,
         )  # fmt: skip
         for name in members:

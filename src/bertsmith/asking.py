@@ -109,9 +109,7 @@ class Question:
             case "embed":
                 vectors = model.embed(texts, **options)
                 cuts = list(map(int, vectors.truncated))
-                return [
-                    ({"vector": vector, "truncated": cut}, cut) for vector, cut in zip(vectors, cuts, strict=True)
-                ]
+                return [({"vector": vector, "truncated": cut}, cut) for vector, cut in zip(vectors, cuts, strict=True)]
             case "tag":
                 results = ask_words(model, chunk, options)
             case "fill":

@@ -205,4 +205,3 @@ class OutputFile:
 def describe_seen(path: Path) -> tuple[int, int]:
     facts = path.stat()
     return facts.st_size, facts.st_mtime_ns
-

@@ -103,8 +103,7 @@ def find_home(model: "Model", head: str, what: str, task: str, pairs: bool | Non
         return meant[default] if default in meant else next(iter(meant.values()))
     if meant:
         raise BertsmithError(
-            f"several adapters of {model.folder} can {what}: {', '.join(meant)}; say which "
-            f"(use {next(iter(meant))!r})."
+            f"several adapters of {model.folder} can {what}: {', '.join(meant)}; say which (use {next(iter(meant))!r})."
         )
     there = ", ".join(name for name in model.checkpoint.heads if name != "pool") or "none"
     there += f"; of its adapters: {', '.join(model.adapters)}" if model.adapters else ""

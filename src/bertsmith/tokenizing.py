@@ -1,6 +1,6 @@
 """Training a tokenizer, from text to a folder. In: files, folders or globs of text. Out: a `TrainedTokenizer`.
 
-    bertsmith.train_tokenizer("texts/", "my-tokenizer", kind="bpe", size=32000)
+bertsmith.train_tokenizer("texts/", "my-tokenizer", kind="bpe", size=32000)
 """
 
 from collections.abc import Callable, Sequence

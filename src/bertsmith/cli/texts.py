@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 
 TextsFile = Annotated[
     str | None,
-    typer.Option(
-        "--texts", metavar="FILE", help="The texts: a line each, or a table's column; - for standard input."
-    ),
+    typer.Option("--texts", metavar="FILE", help="The texts: a line each, or a table's column; - for standard input."),
 ]
 Column = Annotated[str | None, typer.Option("--text", metavar="COLUMN", help="With --texts: the column of the text.")]
 TopK = Annotated[int | None, typer.Option(metavar="N", min=1, help="Only so many of the best; else all.")]

@@ -33,9 +33,7 @@ def pair_examples(table: Table, columns: Mapping[str, str], *, gold: bool = True
     return examples
 
 
-def rank_examples(
-    table: Table, columns: Mapping[str, str], *, negatives: int, gold: bool = True
-) -> list[RankExample]:
+def rank_examples(table: Table, columns: Mapping[str, str], *, negatives: int, gold: bool = True) -> list[RankExample]:
     """One for each query, with the texts of all of its rows.
 
     Where no row has a number or a negative, each query gets `negatives` texts of other queries that are most like it by

@@ -38,9 +38,7 @@ class Pass(NamedTuple):
 
 
 class Plan:
-    def __init__(
-        self, phases: Sequence[Phase], steps: int, tokens_at: Callable[[int], int], pass_tokens: int
-    ) -> None:
+    def __init__(self, phases: Sequence[Phase], steps: int, tokens_at: Callable[[int], int], pass_tokens: int) -> None:
         """`tokens_at` gives the size of each step, a multiple of `pass_tokens`; larger ones later on are a ramp."""
         shares = np.array([phase.share for phase in phases], float)
         if not len(shares) or (shares < 0).any() or not shares.sum() > 0:

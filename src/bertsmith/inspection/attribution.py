@@ -137,9 +137,7 @@ def attribute(
     chosen = choose_baseline(baseline, model.tokenizer)
     asked = ask(model, job, given, target=target, at=at, labels=labels)
     network, budget = open_network(asked.home.checkpoint.network), asked.home.predictor.budget
-    parts = [
-        _explain(Scorer(network, aim, model.device, budget), aim, methods, chosen, steps) for aim in asked.aims
-    ]
+    parts = [_explain(Scorer(network, aim, model.device, budget), aim, methods, chosen, steps) for aim in asked.aims]
     return Attribution(asked.job, asked.target, asked.explained, chosen, parts)
 
 

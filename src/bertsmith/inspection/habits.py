@@ -83,9 +83,7 @@ def _share(weights: Array, wanted: Mask, visible: Mask, choice: Mask) -> Array:
     return found
 
 
-def _name(
-    shares: dict[str, Array], entropy: Array, most: Array
-) -> tuple[tuple[tuple[str, ...], ...], Array]:
+def _name(shares: dict[str, Array], entropy: Array, most: Array) -> tuple[tuple[tuple[str, ...], ...], Array]:
     stacked = np.nan_to_num(np.stack(list(shares.values())), nan=-1.0)  # (kinds, layers, heads)
     # Few queries have another piece of their word: this name is for heads that have no other.
     stacked[-1][stacked[:-1].max(axis=0) >= HABITUAL] = -1

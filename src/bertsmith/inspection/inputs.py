@@ -23,9 +23,7 @@ from bertsmith.layers.config import Config
 SHADED = 0.98  # of the numbers have a shade; the largest have full colour
 
 
-def input(
-    model: Subject, text: str | Sequence[int], pair: str | None = None, *, pad_to: int | None = None
-) -> "Input":
+def input(model: Subject, text: str | Sequence[int], pair: str | None = None, *, pad_to: int | None = None) -> "Input":
     """What the encoder is given of a text, a pair or token ids; `pad_to` shows the row padded to that many pieces."""
     reading = read(model, text, pair)
     padding = _count_padding(model, len(reading), pad_to)

@@ -24,9 +24,7 @@ class Attention(nn.Module):
         self.qkv = Linear(config.width, 3 * config.width, config.bias)
         self.out = Linear(config.width, config.width, config.bias)
 
-    def forward(
-        self, x: Tensor, batch: Batch, turns: Turns | None, add: Tensor, at: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, x: Tensor, batch: Batch, turns: Turns | None, add: Tensor, at: Tensor | None = None) -> Tensor:
         """What each token takes from its row, added to `add`; `at` asks for some tokens only."""
         tokens, filler = len(batch.ids), len(x) - len(batch.ids)  # x may end in rows that are no tokens
         drop = self.attention_dropout if self.training else 0.0
@@ -87,9 +85,7 @@ def _has_room(qkv: Tensor) -> bool:
     return torch.cuda.get_device_capability(qkv.device) in ((8, 0), (9, 0), (10, 0), (10, 3))
 
 
-def _attend_packed(
-    qkv: Tensor, batch: Batch, heads: int, turns: Turns | None, window: int, drop: float
-) -> Tensor:
+def _attend_packed(qkv: Tensor, batch: Batch, heads: int, turns: Turns | None, window: int, drop: float) -> Tensor:
     from bertsmith.layers.packed_attention import attend_packed  # imports Triton, which comes with torch for CUDA
 
     cos, sin = (None, None) if turns is None else turns
@@ -140,17 +136,13 @@ def _attend_varlen(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int, d
     return mixed
 
 
-def _attend_group(
-    q: Tensor, k: Tensor, v: Tensor, rows: int, window: int, drop: float, causal: bool = False
-) -> Tensor:
+def _attend_group(q: Tensor, k: Tensor, v: Tensor, rows: int, window: int, drop: float, causal: bool = False) -> Tensor:
     """Rows of one length: no padding, no mask. The CPU's path: a call a length costs less than one padded call."""
     shape = (rows, len(q) // rows, *q.shape[1:])
     q, k, v = q.view(shape).transpose(1, 2), k.view(shape).transpose(1, 2), v.view(shape).transpose(1, 2)
     # (rows, heads, length, size)
     near = _near(q.shape[2], window, q.device, causal) if 0 < window < q.shape[2] else None
-    mixed = F.scaled_dot_product_attention(
-        q, k, v, attn_mask=near, dropout_p=drop, is_causal=causal and near is None
-    )
+    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=near, dropout_p=drop, is_causal=causal and near is None)
     return mixed.transpose(1, 2).flatten(0, 1)
 
 
@@ -162,9 +154,7 @@ def _attend_buckets(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int, 
     return torch.cat([_attend_bucket(*part, window, drop, batch.causal) for part in parts])
 
 
-def _attend_bucket(
-    bucket: Bucket, q: Tensor, k: Tensor, v: Tensor, window: int, drop: float, causal: bool
-) -> Tensor:
+def _attend_bucket(bucket: Bucket, q: Tensor, k: Tensor, v: Tensor, window: int, drop: float, causal: bool) -> Tensor:
     if bucket.places is None or bucket.mask is None:
         return _attend_group(q, k, v, bucket.rows, window, drop, causal)
     shape = (bucket.rows, bucket.longest, *q.shape[1:])

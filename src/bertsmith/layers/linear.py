@@ -66,9 +66,7 @@ class Linear(nn.Module):
         self.packed: Tensor | None = None
         self.low: LowRank | None = None  # of an adapter
 
-    def forward(
-        self, x: Tensor, activation: str | None = None, add: Tensor | None = None, drop: float = 0.0
-    ) -> Tensor:
+    def forward(self, x: Tensor, activation: str | None = None, add: Tensor | None = None, drop: float = 0.0) -> Tensor:
         """`activation(x W' + b)`, or `x W' + b + add`; `drop` of the product is left out of the sum in training."""
         if self.packed is not None and self.low is None:
             return self._forward_packed(x, activation, add)

@@ -33,9 +33,7 @@ def heads(settings: Settings) -> dict[str, FamilyHead]:
     found = bert.heads(settings)
     found["mask"] = replace(found["mask"], names=MASK)
     order = {**POOLER, "out": "sop_classifier.classifier"}
-    found["follows"] = replace(
-        found["follows"], suffix="ForPreTraining", names=order, labels=("follows", "swapped")
-    )
+    found["follows"] = replace(found["follows"], suffix="ForPreTraining", names=order, labels=("follows", "swapped"))
     for name in ("classify", "choose"):
         found[name] = replace(found[name], names={**POOLER, "out": "classifier"})
     found["pool"] = replace(found["pool"], names=POOLER)

@@ -66,6 +66,7 @@ class Family:
     defaults: Mapping[str, Any] = field(default_factory=dict)  # Config values where the settings are silent
     ignored: Mapping[str, str] = field(default_factory=dict)  # their tensors without use (`*` any) -> the reason
     presets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # name -> published sizes
+    fresh: Mapping[str, Any] = field(default_factory=dict)  # settings of a model that is made here, not loaded
     relatives: Mapping[str, str] = field(default_factory=dict)  # other model_types of the same make -> their class name
     read: Callable[[Settings], dict[str, Any]] = lambda settings: {}  # what `fields` cannot say, and what to refuse
     write: Callable[[Config], Settings] = lambda config: {}  # its inverse

@@ -122,9 +122,7 @@ def name_labels(known: Mapping[str, Any], labels: Sequence[str], problem: str | 
     return {**settings, "problem_type": problem} if problem else settings
 
 
-def _say(
-    checkpoint: Checkpoint, name: str, labels: Sequence[str], kept: bool, features: FeatureShape | None
-) -> str:
+def _say(checkpoint: Checkpoint, name: str, labels: Sequence[str], kept: bool, features: FeatureShape | None) -> str:
     if kept:
         return f"the model's own head for {name} goes on training."
     others = [head for head in checkpoint.heads if head != "pool"]

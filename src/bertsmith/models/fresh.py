@@ -30,8 +30,8 @@ def make_fresh(
     """
     family, config = find_preset(preset)
     config = scale(_resize(config, sizes), changed or {})
-    known = find_heads(family, heads, {})
-    settings = {key: value for key, value in _ids(tokens).items() if value is not None}
+    known = find_heads(family, heads, family.fresh)
+    settings = {**family.fresh, **{key: value for key, value in _ids(tokens).items() if value is not None}}
     # RoBERTa counts positions from behind its padding id: train with the ones that whoever opens the folder will use.
     first = family.config(family.settings(config, settings)).first_position
     config = replace(config, first_position=first)

@@ -71,9 +71,7 @@ def put_lora(checkpoint: Checkpoint, shape: LoraShape, seed: int) -> None:
         low.reset(generator)
 
 
-def put_low(
-    network: Network, module: str, parts: int, chosen: tuple[int, ...], rank: int, scale: float
-) -> LowRank:
+def put_low(network: Network, module: str, parts: int, chosen: tuple[int, ...], rank: int, scale: float) -> LowRank:
     linear: Any = network.get_submodule(module)
     assert isinstance(linear, Linear)
     device = network.embed.tokens.weight.device

@@ -125,6 +125,7 @@ FAMILY = Family(
     ignored={"decoder.weight": "tied to the word table", "{}.rotary_emb.*": "computed from the config"},
     read=read,
     write=write,
+    fresh={"classifier_pooling": "mean"},  # as the released ones have it; no objective of theirs teaches [CLS] anything
     presets={
         "modernbert-base": {"depth": 22, "width": 768, "heads": 12, "inner": 1152},
         "modernbert-large": {"depth": 28, "width": 1024, "heads": 16, "inner": 2624},

@@ -22,9 +22,7 @@ def choose(units: Tensor, scores: Tensor, ordinary: Tensor, count: int) -> Choic
     return _ascending(at, chosen)
 
 
-def choose_in_rows(
-    batch: Batch, units: Tensor, scores: Tensor, ordinary: Tensor, rate: float, count: int
-) -> Choice:
+def choose_in_rows(batch: Batch, units: Tensor, scores: Tensor, ordinary: Tensor, rate: float, count: int) -> Choice:
     """This share of each row, whatever the others are, at least a token; in all, at most `count`."""
     order = torch.argsort(torch.where(ordinary, scores, 2.0), stable=True)
     order = order[torch.argsort(batch.owners[order], stable=True)]  # row by row: a token's place is still in its row

@@ -40,9 +40,7 @@ def mark_varying(*given: Tensor) -> None:
         torch._dynamo.mark_dynamic(each, 0)
 
 
-def _cost(
-    network: Network, hidden: Tensor, batch: Batch, at: Tensor, gold: Tensor, z_loss: float, head: str
-) -> Tensor:
+def _cost(network: Network, hidden: Tensor, batch: Batch, at: Tensor, gold: Tensor, z_loss: float, head: str) -> Tensor:
     scores = network.score(hidden, batch, head, at).float()
     total = F.cross_entropy(scores, gold, ignore_index=NONE, reduction="sum")
     if z_loss:

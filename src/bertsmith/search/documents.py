@@ -103,7 +103,7 @@ def _read_records(text: str, name: str) -> Iterator[Document]:
         if field is None:
             keys = ", ".join(f'"{key}"' for key in list(record)[:8]) or "none"
             raise BertsmithError(
-                f"{name}, line {number:,}: no field is called as texts usually are (fields: {keys}); call it \"text\"."
+                f'{name}, line {number:,}: no field is called as texts usually are (fields: {keys}); call it "text".'
             )
         some = True
         yield Document(f"{name}:{number}", by_name[field])

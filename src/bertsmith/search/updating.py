@@ -123,9 +123,7 @@ def _recognize(paths: dict[str, Path], old: Stored) -> dict[str, Any] | None:
     return found
 
 
-def _gather(
-    aside: Path, paths: dict[str, Path], old: Stored | None, tokenizer: Tokenizer, tokens: int
-) -> Draft:
+def _gather(aside: Path, paths: dict[str, Path], old: Stored | None, tokenizer: Tokenizer, tokens: int) -> Draft:
     """Passages and texts of all files, those that did not change as they were."""
     draft = Draft(aside)
     known = old.about["files"] if old else {}

@@ -37,15 +37,11 @@ NEEDS: dict[str, Need] = {
     "answer": Need("This needs a model that was fine-tuned on questions.", _tune("span", "my-reader", "train.json")),
     "choose": Need("This needs a model that was fine-tuned to choose.", _tune("choose", "my-model", "train.jsonl")),
     "rerank": _RANKS,
-    "search": Need(
-        "This needs a folder of texts that the server may search.", "bertsmith serve --index my-texts"
-    ),
+    "search": Need("This needs a folder of texts that the server may search.", "bertsmith serve --index my-texts"),
     "attribution": Need(
         "This needs a model that was fine-tuned for a task.", _tune("classify", "my-model", "train.csv")
     ),
-    **dict.fromkeys(
-        ("embed", "hidden", "similar", "tokenize", "decode", "attention", "step", "senses"), _ANY
-    ),
+    **dict.fromkeys(("embed", "hidden", "similar", "tokenize", "decode", "attention", "step", "senses"), _ANY),
 }
 
 _TOWER = (

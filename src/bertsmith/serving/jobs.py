@@ -54,7 +54,9 @@ JOBS: dict[str, Job] = {
                 TOP,
                 Field("raw", "flag", "Whether scores are the head's own numbers, before any function."),
                 Field(
-                    "apply", "choice", "What makes scores of them, whichever the model learnt with.",
+                    "apply",
+                    "choice",
+                    "What makes scores of them, whichever the model learnt with.",
                     choices=("softmax", "sigmoid"),
                 ),
                 LONG,
@@ -77,7 +79,9 @@ JOBS: dict[str, Job] = {
             (
                 Field("text", "text", "The text.", required=True, many=True),
                 Field(
-                    "aggregation", "choice", "How the pieces of a word become one tag.",
+                    "aggregation",
+                    "choice",
+                    "How the pieces of a word become one tag.",
                     choices=("none", "simple", "first", "average", "max"),
                 ),
                 LONG,

@@ -68,9 +68,7 @@ LOOKS: tuple[Job, ...] = (
             Field("texts", "texts", "What that job takes, in its order: a text or two.", required=True, most=2),
             Field("target", "text", "The answer that is explained; else the model's own."),
             Field("labels", "texts", "Classes that were never learnt, for a model of inference.", most=LABELS),
-            Field(
-                "method", "choice", "How it is found out.", choices=("integrated", "gradient", "occlusion", "all")
-            ),
+            Field("method", "choice", "How it is found out.", choices=("integrated", "gradient", "occlusion", "all")),
         ),
         {"job": "classify", "texts": ["A wonderful film."]},
         looks=True,

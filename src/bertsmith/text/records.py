@@ -86,9 +86,7 @@ def count_row_groups(path: Path) -> int:
         return int(file.num_row_groups)
 
 
-def read_parquet_texts(
-    path: Path, packing: str, field: str, start: int, end: int | None
-) -> Iterator[tuple[int, str]]:
+def read_parquet_texts(path: Path, packing: str, field: str, start: int, end: int | None) -> Iterator[tuple[int, str]]:
     """The texts of the row groups from `start` to `end`, each with its row in them."""
     with _parquet(path, packing) as file:
         if field not in file.schema_arrow.names:

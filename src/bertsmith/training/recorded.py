@@ -94,9 +94,7 @@ class Recording:
         batch = Batch(parts["ids"], parts["segments"], parts["positions"], (0,) * self.room.rows)
         bounds = parts["bounds"]
         counts = (bounds[1:] - bounds[:-1]).clamp(min=1)[:, None]  # a row without tokens must not divide by nothing
-        vars(batch).update(
-            bounds=bounds.int(), longest=self.room.longest, owners=parts["owners"], counts=counts
-        )
+        vars(batch).update(bounds=bounds.int(), longest=self.room.longest, owners=parts["owners"], counts=counts)
         return batch
 
     def given(self) -> dict[str, Tensor]:

@@ -38,7 +38,6 @@ class CorpusSettings:
         if self.vocabulary is not None and not self.codes:
             raise BertsmithError("vocabulary is for codes; the vocabulary of text is its tokenizer's.")
 
-
     def most_tokens(self, vocabulary: int) -> float:
         """Tokens a character from which on a document is dropped.
 

@@ -39,9 +39,7 @@ class Metrics:
         self.requests = Counter(
             "bertsmith_requests", "Requests by how they ended.", (*labels, "status"), registry=registry
         )
-        self.rejected = Counter(
-            "bertsmith_rejected", "Requests that were turned away.", ("reason",), registry=registry
-        )
+        self.rejected = Counter("bertsmith_rejected", "Requests that were turned away.", ("reason",), registry=registry)
         self.in_flight = Gauge(
             "bertsmith_requests_in_flight", "Requests being answered.", registry=registry, multiprocess_mode="livesum"
         )
@@ -128,5 +126,3 @@ def make_metrics() -> Metrics:
     if not _shared:
         _shared.append(Metrics())
     return _shared[0]
-
-

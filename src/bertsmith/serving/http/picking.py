@@ -37,7 +37,7 @@ def pick_model(request: Request, job: str, name: str | None = None) -> Card:
     bases = [card for id, card in able.items() if ":" not in id or id.rpartition(":")[0] not in able]
     if len(bases) == 1:
         return bases[0]
-    told = f"name one that can as \"model\": {', '.join(able)}" if able else "none that is served can"
+    told = f'name one that can as "model": {", ".join(able)}' if able else "none that is served can"
     raise Refusal("job", f"the model {cards[0].id!r} cannot {job}; {told}.")
 
 
