@@ -3,6 +3,7 @@
     python benchmarks/house.py MODEL… --data DIR --held-out FILE --device cuda --jobs 12 --out FILE
     python benchmarks/house.py house=DIR minilm=DIR --data DIR --only glue5,nli --out FILE
     python benchmarks/house.py MODEL --tiny --data DIR --out FILE        # a few steps each: does it run
+    python benchmarks/house.py --merge FILE FILE… --out FILE             # rows of several calls in one file
     python benchmarks/house.py --list                                    # the rows, their grids and their seconds
 
 A model is a folder, or NAME=FOLDER. What the file holds is not measured again, a fine-tuning at a time; one that needs
@@ -11,6 +12,7 @@ Spearman's correlation. A median has its seeds beside it, and the 95 % interval 
 """
 
 import argparse
+import json
 import sys
 import time
 from dataclasses import replace
@@ -205,6 +207,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="the folder of the benchmarks")
     parser.add_argument("--held-out", type=Path, help="a text of documents that no model here was trained on")
     parser.add_argument("--keep", default="house-runs", help="the folder of the runs, for as long as they are needed")
+    parser.add_argument("--merge", type=Path, nargs="+", help="measure nothing, put the rows of these files together")
     add_run_options(
         parser, 12, only=", ".join(MEASURES), out="the file of figures, written after every run",
         again="measure anew what the file holds", listing="print the rows and run nothing",
@@ -213,13 +216,33 @@ def parse() -> argparse.Namespace:
     if unknown := [name for name in options.only or () if name not in MEASURES]:
         parser.error(f"there is no row {unknown[0]}; the rows are {', '.join(MEASURES)}")
     parts = [model.rpartition("=") for model in options.models]
+    if options.merge and not options.out:
+        parser.error("--merge needs --out FILE")
     options.folders = {name or Path(folder).name: folder for name, _, folder in parts}
     options.threads = share_threads(1)
     return options
 
 
+def merge(options: argparse.Namespace) -> None:
+    """A later file's row takes the place of an earlier one's; each row names the machine it is from."""
+    files = [json.loads(path.read_text(encoding="utf-8")) for path in options.merge]
+    figures = Figures(argparse.Namespace(out=None), "")
+    for held in files:
+        figures.rows |= {row["name"]: {"about": held["about"], "commit": held["commit"], **row} for row in held["rows"]}
+    facts = {
+        "summary": summarize(House(options, figures)),
+        "marks": {name: list(marks) for name, marks in MARKS.items()},
+    }
+    head = {name: files[0][name] for name in ("about", "date", "commit", "command")}
+    text = json.dumps({**facts, **head, "rows": list(figures.rows.values())}, indent=1) + "\n"
+    options.out.write_text(text, encoding="utf-8")
+    print(json.dumps(facts["summary"]))
+
+
 def main() -> None:
     options = parse()
+    if options.merge:
+        return merge(options)
     if options.list or not options.models or options.data is None:  # `make bench` calls every script
         return list_rows(options)
     figures = Figures(options, spell_script())
