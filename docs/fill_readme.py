@@ -1,7 +1,7 @@
 """Fills the tables of README.md from the program and from benchmarks/results, so that none is typed.
 
-    python docs/fill_readme.py            # rewrite
-    python docs/fill_readme.py --check    # exit with 1 if the page is out of date
+python docs/fill_readme.py            # rewrite
+python docs/fill_readme.py --check    # exit with 1 if the page is out of date
 """
 
 import json

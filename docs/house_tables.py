@@ -1,7 +1,7 @@
 """The tables about the house model, for README.md and for its card; a table without figures says that they are missing.
 
-    python docs/house_tables.py            # rewrite house/CARD.md
-    python docs/house_tables.py --check    # exit with 1 if the card is out of date
+python docs/house_tables.py            # rewrite house/CARD.md
+python docs/house_tables.py --check    # exit with 1 if the card is out of date
 """
 
 import sys

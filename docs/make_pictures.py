@@ -1,7 +1,7 @@
 """Makes the pictures of the documentation anew: each by a command of bertsmith, the same bytes on the same machine.
 
-    python docs/make_pictures.py           # into docs/pictures; two minutes, most of it training two small models
-    python docs/make_pictures.py step      # only those whose name begins so
+python docs/make_pictures.py           # into docs/pictures; two minutes, most of it training two small models
+python docs/make_pictures.py step      # only those whose name begins so
 """
 
 import contextlib
@@ -14,7 +14,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "docs" / "pictures"
+BERT = "sentence-transformers/all-MiniLM-L6-v2"  # with segments and learned positions
 SENTENCE = '"The river bank was muddy."'
+STREET = "The animal did not cross the street because"
 MADE = {
     "my-bert": (
         "tokenizer train world/texts.txt --size 300 --out my-pieces",
@@ -25,16 +27,17 @@ MADE = {
 }
 DRAWN = {
     "attention": f"attention {SENTENCE}",
-    "lines": 'attention "The animal did not cross the street because it was too tired." --layer 3 --head 1',
+    "lines": f'attention "{STREET} it was too tired." --layer 6 --head 4 --word it',
+    "lines-wide": f'attention "{STREET} it was too wide." --layer 6 --head 4 --word it',
     "causal": f"attention {SENTENCE} --causal",
     "step": f"step {SENTENCE} --word bank --layer 2 --head 4",
     "step-causal": f"step {SENTENCE} --word river --layer 0 --head 5 --causal",
-    "input": 'input "My dog is cute." "He likes playing." --pad-to 14',
+    "input": f'input "My dog is cute." "He likes playing." --pad-to 14 --model {BERT}',
     "sinusoids": "positions --kind sinusoid",
-    "learned": "positions",
+    "learned": f"positions --model {BERT}",
     "rotary": "positions --kind rotary",
     "senses": "senses --example bank",
-    "lens": 'lens "The [MASK] swam in the river." --model my-bert',
+    "lens": 'lens "Birds build their [MASK] in trees."',
     "masks": 'lens "The [MASK] swam in the river." "The [MASK] flew over the hills." "The [MASK] grazed in the field." '
     "--model my-bert",
     "attribution": f'attribution similar {SENTENCE} "A savings bank."',

@@ -69,8 +69,16 @@ def trim(signature: str) -> str:
 def make_python_page() -> str:
     import bertsmith
 
-    parts = ["# Python", "", "```python", "import bertsmith", "```", "",
-             "Names are imported when first used. A person's mistake is a `bertsmith.BertsmithError`.", ""]
+    parts = [
+        "# Python",
+        "",
+        "```python",
+        "import bertsmith",
+        "```",
+        "",
+        "Names are imported when first used. A person's mistake is a `bertsmith.BertsmithError`.",
+        "",
+    ]
     for name in sorted(bertsmith.__all__, key=str.lower):
         if name in ("Model", "inspect", "BertsmithError"):
             continue

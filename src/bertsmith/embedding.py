@@ -34,10 +34,10 @@ def embed_texts(
 
 
 def compare_texts(
-    model: "Model", text: str | Sequence[str], others: Sequence[str], top_k: int | None, truncate: "Truncate"
+    model: "Model", text: str | Sequence[str], others: str | Sequence[str], top_k: int | None, truncate: "Truncate"
 ) -> Any:
     """As `Model.similar` says."""
-    texts = list_texts(others)
+    texts = [others] if isinstance(others, str) else list_texts(others)
     if not texts:
         raise BertsmithError("there are no texts to compare with; give at least one.")
     vectors = model.embed(texts, truncate=truncate, normalize=True)

@@ -226,7 +226,7 @@ class Model:
         return embed_texts(self, texts, prompt, truncate, normalize, dims)
 
     def similar(
-        self, text: str | Sequence[str], others: Sequence[str], *, top_k: int | None = None,
+        self, text: str | Sequence[str], others: str | Sequence[str], *, top_k: int | None = None,
         truncate: Truncate = "head",
     ) -> Any:  # fmt: skip
         """The other texts by how alike they are to a text: `index, text, score`, the cosine of their vectors."""

@@ -46,9 +46,9 @@ def read(record, gold=True, **columns):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts(layout):
-    example, = read(LAYOUTS[layout])
+    (example,) = read(LAYOUTS[layout])
     assert (example.prompt, example.choices, example.right) == WANTED and example.where == "train, row 1"
-    unknown, = read({k: v for k, v in LAYOUTS[layout].items() if k not in ("answerKey", "Answer Key")}, gold=False)
+    (unknown,) = read({k: v for k, v in LAYOUTS[layout].items() if k not in ("answerKey", "Answer Key")}, gold=False)
     assert (unknown.prompt, unknown.choices, unknown.right) == (*WANTED[:2], None)
 
 

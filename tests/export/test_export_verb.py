@@ -131,5 +131,3 @@ def test_served_each_adapter_has_its_id(shipped, monkeypatch):
             assert [a["score"] for a in found] == pytest.approx([a["score"] for a in expected], abs=1e-5)
     finally:
         local.close()
-
-

@@ -271,9 +271,33 @@ def test_a_page_opens_where_it_was_asked_to(open_page: Any, made: Attention, tmp
     check(read(page, "bank looks at"), LABELS, made.weights[2, 3, 4])
 
 
+def test_what_one_word_looks_at(open_page: Any, made: Attention, tmp_path: Path) -> None:
+    """By its text or its number: lines from it alone, with their shares, and the page opened with it kept."""
+    found = made.at(2, 3, "bank")
+    place = list(made.pieces).index("bank")
+    assert found.asking == (place,) == made.at(2, 3, made.words[place]).asking
+    root = ElementTree.fromstring(found.svg())
+    space = "{http://www.w3.org/2000/svg}"
+    hints = [path.findtext(f"{space}title") or "" for path in root.iter(f"{space}path")]
+    assert hints and all(hint.startswith("bank → ") for hint in hints)
+    row = made.weights[2, 3, place]
+    told = [one.text for one in root.iter(f"{space}text") if (one.text or "").endswith(" %")]
+    assert told == [f"{100 * share:.0f} %" for share in row if share >= 0.01]
+    page = open_page(found.save(tmp_path / "word.html"))
+    page.wait_for_selector("[data-ready=true]")
+    check(read(page, "bank looks at"), LABELS, row)
+
+
 @pytest.mark.parametrize(
-    ("place", "says"), [((3,), "layer is 3"), ((0, 4), "head is 4"), ((-4,), "0 to 2"), ((True,), "whole")]
+    ("place", "says"),
+    [
+        ((0, 1, "mountain"), "does not stand in the text"),
+        ((3,), "layer is 3"),
+        ((0, 4), "head is 4"),
+        ((-4,), "0 to 2"),
+        ((True,), "whole"),
+    ],
 )
-def test_a_layer_that_is_not_there(made: Attention, place: tuple[int, ...], says: str) -> None:
+def test_a_layer_or_word_that_is_not_there(made: Attention, place: tuple[Any, ...], says: str) -> None:
     with pytest.raises(BertsmithError, match=says):
         made.at(*place)

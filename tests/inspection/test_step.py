@@ -107,7 +107,7 @@ def test_of_a_long_text_the_weightiest_keys_are_drawn(bert):
 @pytest.mark.parametrize("causal", [False, True])
 def test_the_sheet_has_every_key_and_is_xml(bert, modern, causal):
     for subject in (bert, modern):
-        found = step(subject, "The <river> & \"bank\"\x07 was", layer=1, head=1, word="river", causal=causal)
+        found = step(subject, 'The <river> & "bank"\x07 was', layer=1, head=1, word="river", causal=causal)
         root = ElementTree.fromstring(found.svg())
         texts = ["".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text")]
         assert all(piece in texts for piece in found.pieces)

@@ -1,7 +1,7 @@
 """Run by test_kernels.py in a process of its own: Triton reads how it is to run when it is imported.
 
-    python kernels_script.py interpret    every kernel against plain attention, number by number, on the CPU
-    python kernels_script.py compile      every kernel for a GPU that need not be there
+python kernels_script.py interpret    every kernel against plain attention, number by number, on the CPU
+python kernels_script.py compile      every kernel for a GPU that need not be there
 """
 
 import math

@@ -4,7 +4,7 @@ from whole.tiny import make_encoder
 
 import bertsmith
 
-EVIL = "\"><img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script>'{{7*7}}<svg onload=window.hacked=1>"
+EVIL = '"><img src=x onerror="window.hacked=1"><script>window.hacked=1</script>\'{{7*7}}<svg onload=window.hacked=1>'
 PATIENCE = 20_000  # milliseconds that a machine with much else to do has until something is seen
 TABS = ["fill", "answer", "tag", "classify", "pair", "search", "senses", "attention", "tokens"]
 KITCHEN = ["the song was very fine", "ann lives in oslo", "the river runs through the town", "a plot so poor"]

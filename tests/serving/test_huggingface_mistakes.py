@@ -107,7 +107,8 @@ def test_paths_that_climb_are_not_found(address, path, method):
     with socket.create_connection((host, int(port)), timeout=10) as connection:
         connection.sendall(
             f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body
+            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
+            + body
         )
         answer = b"".join(iter(lambda: connection.recv(65536), b""))
     assert answer.split()[1] == b"404" and b"root:" not in answer and b"Traceback" not in answer

@@ -107,11 +107,11 @@ def test_the_loss_is_cross_entropy_over_each_examples_rows(sizes, filler, seed):
     gold = torch.from_numpy(np.concatenate([gold[order], np.full((filler, 2), -100)]))
     scores = torch.from_numpy(chance.normal(size=(len(gold), 1)) * 20).requires_grad_()
     cost = Choose.loss(None, scores, gold, None, Criterion())
-    grad, = torch.autograd.grad(cost.sum(), scores)
+    (grad,) = torch.autograd.grad(cost.sum(), scores)
     back = torch.from_numpy(np.argsort(order))
     parts = scores[: len(order), 0].float()[back].split(sizes)
     wanted = sum(F.cross_entropy(part[None], torch.tensor([right[g]])) for g, part in enumerate(parts))
-    slope, = torch.autograd.grad(wanted, scores)
+    (slope,) = torch.autograd.grad(wanted, scores)
     assert torch.allclose(cost.sum(), wanted, atol=1e-4) and torch.allclose(grad, slope, atol=1e-5)
     assert not cost[len(order) :].any() and not grad[len(order) :].any()
 
@@ -164,7 +164,7 @@ def test_passes_never_part_an_example(both, budget, ranks):
 def test_a_recorded_pass_costs_the_same(both):
     """Fixed rooms are filled up behind the last row."""
     task = make_task(both)
-    work, = TaskStudy(task, task.rows(make_examples(7)), Training(batch=7)).works(0, 0, 1, 10**6)
+    (work,) = TaskStudy(task, task.rows(make_examples(7)), Training(batch=7)).works(0, 0, 1, 10**6)
     recording = Recording(Room.of(work), work, torch.device("cpu"))
     recording.lay(work, recording.flat.numpy())
     gold, plain = recording.given()["gold"], torch.from_numpy(work.given["gold"].values)
@@ -198,7 +198,7 @@ def test_training_that_compares_nothing_is_refused(both):
 
 def test_long_inputs(both):
     long = ChoiceExample("the " * 90, ("a dog", "a cat"), 0, "train.csv, row 3")
-    rows, = make_task(both).rows([long])
+    (rows,) = make_task(both).rows([long])
     assert [len(row.ids) for row in rows] == [64, 64] and all(row.dropped > 0 for row in rows)
     with pytest.raises(BertsmithError, match=r"train.csv, row 3: a choice with its prompt has \d+ tokens but at most"):
         make_task(both, truncate="error").rows([long])

@@ -69,11 +69,11 @@ def test_in_batch_negatives_cost_what_sentence_transformers_says(both, count, ne
     shuffled = torch.from_numpy(np.random.default_rng(seed).permutation(count * (2 + negatives)))
     vectors, gold = lay(task, examples, shuffled, filler, seed)
     ours = mean_cost(task, vectors, gold, count)
-    slope, = torch.autograd.grad(ours, vectors)
+    (slope,) = torch.autograd.grad(ours, vectors)
     plain, _ = lay(task, examples, None, 0, seed)
     columns = [plain[place :: 2 + negatives] for place in range(2 + negatives)]
     wanted = theirs.MultipleNegativesRankingLoss(None).compute_loss_from_embeddings(columns, None)
-    back, = torch.autograd.grad(wanted, plain)
+    (back,) = torch.autograd.grad(wanted, plain)
     assert torch.allclose(ours, wanted, atol=1e-5)
     assert torch.allclose(slope[: len(shuffled)], back[shuffled], atol=1e-5) and not slope[len(shuffled) :].any()
 
@@ -88,11 +88,11 @@ def test_pairs_with_numbers_cost_what_sentence_transformers_says(both, count, fi
     shuffled = torch.from_numpy(np.random.default_rng(seed).permutation(2 * count))
     vectors, gold = lay(task, examples, shuffled, filler, seed)
     ours = mean_cost(task, vectors, gold, count)
-    slope, = torch.autograd.grad(ours, vectors)
+    (slope,) = torch.autograd.grad(ours, vectors)
     plain, _ = lay(task, examples, None, 0, seed)
     numbers = torch.tensor([float(e.number) for e in examples])
     wanted = theirs.CoSENTLoss(None).compute_loss_from_embeddings([plain[::2], plain[1::2]], numbers)
-    back, = torch.autograd.grad(wanted, plain)
+    (back,) = torch.autograd.grad(wanted, plain)
     assert torch.allclose(ours, wanted, atol=1e-4)
     assert torch.allclose(slope[: len(shuffled)], back[shuffled], atol=1e-4) and not slope[len(shuffled) :].any()
 
@@ -136,9 +136,9 @@ def test_one_pass_holds_a_step_and_a_step_depends_on_its_number_only(both):
     study = TaskStudy(task, rows, Training(batch=4, seed=3))
     again = TaskStudy(task, rows, Training(batch=4, seed=3))
     for step in (5, 1, 3, 0):
-        work, = study.works(step, 0, 1, budget=1)
+        (work,) = study.works(step, 0, 1, budget=1)
         assert len(work.lengths) == 3 * study.size(step) and work.counts["loss"] == study.size(step)
-        other, = again.works(step, 0, 1, budget=10**6)
+        (other,) = again.works(step, 0, 1, budget=10**6)
         assert (work.ids == other.ids).all() and (work.given["gold"].values == other.given["gold"].values).all()
     with pytest.raises(BertsmithError, match=r"compares all examples of a step .* run it in one process"):
         study.works(0, 0, 2, 100)
@@ -151,7 +151,7 @@ def test_a_recorded_pass_costs_the_same(both, number):
     """Fixed rooms are filled up behind the last row."""
     examples = make_examples(7, number=number)
     task = make_task(both, examples)
-    work, = TaskStudy(task, task.rows(examples), Training(batch=7)).works(0, 0, 1, 10**6)
+    (work,) = TaskStudy(task, task.rows(examples), Training(batch=7)).works(0, 0, 1, 10**6)
     recording = Recording(Room.of(work), work, torch.device("cpu"))
     recording.lay(work, recording.flat.numpy())
     plain = torch.from_numpy(work.given["gold"].values)
@@ -230,7 +230,7 @@ def test_prompts_tell_queries_from_passages(both):
 
 def test_long_texts(both):
     example = PairExample("the " * 90, "a dog", where="train.csv, row 3")
-    rows, = make_task(both, make_examples(2)).rows([example])
+    (rows,) = make_task(both, make_examples(2)).rows([example])
     assert len(rows[0].ids) == 64 and rows[0].dropped > 0
     with pytest.raises(BertsmithError, match=r"train.csv, row 3: a text has \d+ tokens but at most 64 fit"):
         make_task(both, make_examples(2), truncate="error").rows([example])

@@ -84,10 +84,10 @@ def test_standardised_numbers_are_folded_into_the_output_layer(both):
 def test_negative_targets_count_and_filler_does_not(both):
     task = plain(both)
     study = TaskStudy(task, task.rows(list(map(NumberExample, TEXTS, [None] * 5, NUMBERS))), Training(batch=5))
-    work, = study.works(0, 0, 1, 1000)
+    (work,) = study.works(0, 0, 1, 1000)
     assert work.counts == {"loss": 5.0} and np.isnan(work.given["gold"].filler)
     assert sorted(work.given["gold"].values.tolist()) == sorted(NUMBERS)
-    idle, = study.works(0, 7, 8, 1000)
+    (idle,) = study.works(0, 7, 8, 1000)
     assert idle.counts == {"loss": 0.0} and np.isnan(idle.given["gold"].values).all()
     scores = torch.randn(4, 1, requires_grad=True)
     cost = task.loss(scores, torch.tensor([-5.0, torch.nan, 2.0, torch.nan]), None, Criterion())
@@ -101,7 +101,7 @@ def test_filler_among_several_labels_has_no_slope():
     gold = torch.tensor([[1.0, 0.0], [torch.nan, torch.nan], [0.0, 0.0]])
     for criterion in (Criterion(), Criterion(focal=2.0, smoothing=0.1)):
         cost = criterion.several(scores, gold)
-        grad, = torch.autograd.grad(cost.sum(), scores)
+        (grad,) = torch.autograd.grad(cost.sum(), scores)
         assert cost[1] == 0 and grad[1].tolist() == [0, 0] and grad.isfinite().all()
     assert find_known(gold).tolist() == [True, False, True]
     assert find_known(torch.tensor([0, -1, 3, -100])).tolist() == [True, False, True, False]
@@ -110,7 +110,7 @@ def test_filler_among_several_labels_has_no_slope():
 def test_long_texts_are_read_in_windows(both):
     task = plain(both, truncate="windows", length=12)
     long = " ".join(TEXTS)
-    windows, = task.rows([NumberExample(long)])
+    (windows,) = task.rows([NumberExample(long)])
     assert len(windows) > 1 and all(len(row.ids) <= 12 for row in windows)
     scores = [torch.tensor([[float(i)]]) for i in range(len(windows))]
     weights = [len(row.ids) for row in windows]
@@ -121,7 +121,7 @@ def test_long_texts_are_read_in_windows(both):
 
 @pytest.mark.parametrize("value", ["4.75", 4.75, " 4.75 ", 475e-2])
 def test_numbers_are_read_however_they_are_written(value):
-    found, = read([{"sentence1": "a", "sentence2": "b", "score": value}])
+    (found,) = read([{"sentence1": "a", "sentence2": "b", "score": value}])
     assert found == NumberExample("a", "b", 4.75, "train, row 1")
 
 
@@ -164,7 +164,7 @@ def test_a_model_of_classes_gives_no_number():
 
 
 def test_a_share_of_one_number_is_told():
-    (level, sentence), = told(numbers([0.0] * 98 + [1.0, 2.0]))
+    ((level, sentence),) = told(numbers([0.0] * 98 + [1.0, 2.0]))
     assert (level, sentence) == ("warning", "98 of 100 numbers of train are 0.")
 
 
@@ -182,11 +182,11 @@ def test_the_doctor_on_numbers():
     assert told(numbers([2.5] * 40)) == [
         ("error", "All 40 numbers of train are 2.5: there is nothing to learn (train.csv, row 2).")
     ]
-    (level, sentence), = told(numbers([*fine, 9999.0]))
+    ((level, sentence),) = told(numbers([*fine, 9999.0]))
     assert level == "warning" and sentence.startswith("1 number of train such as 9999, far from the others")
     assert sentence.endswith("(train.csv, row 42).")
     unknown = [NumberExample("x", None, None, "d.csv, row 3")]
     assert ("error", "1 dev example without a number (d.csv, row 3).") in told(numbers(fine), unknown)
     far = [NumberExample("y", None, value, f"d.csv, row {i}") for i, value in enumerate((1.0, 99.0), 2)]
-    (level, sentence), = told(numbers(fine), far)
+    ((level, sentence),) = told(numbers(fine), far)
     assert level == "warning" and "outside of 0 to 5.57143" in sentence and "d.csv, row 3" in sentence

@@ -159,7 +159,7 @@ def test_mistakes_and_what_cannot_be_scored(both):
 
 def test_long_texts(both):
     long = RankExample("who", ("the " * 90, "a"), (1.0, 0.0), "train.csv, row 3")
-    rows, = make_task(both, [long]).rows([long])
+    (rows,) = make_task(both, [long]).rows([long])
     assert len(rows[0].ids) == 64 and rows[0].dropped > 0 and not rows[1].dropped
     with pytest.raises(BertsmithError, match=r"train.csv, row 3: a text with its query has \d+ tokens but at most"):
         make_task(both, [long], truncate="error").rows([long])

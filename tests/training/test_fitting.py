@@ -1,7 +1,5 @@
 """The head that a task trains: the model's own where it fits, else a fresh one on what pretraining left below it."""
 
-
-
 import pytest
 import torch
 import transformers
@@ -181,5 +179,3 @@ def test_a_model_with_a_head_is_trained_on_in_another_run(tmp_path):
     assert "The model's own head for classify goes on training." in said
     after = load_checkpoint(tmp_path / "out").network.heads["classify"].out.weight
     assert 0 < (after - before).abs().max() < 1e-5
-
-

@@ -170,5 +170,3 @@ def test_ranks_share_the_rows_of_a_step_without_loss(make):
     assert max(len(part.ids) for part in parts) - min(len(part.ids) for part in parts) < 20
     lone = study.works(0, 40, 64, 10**6)[0]
     assert lone.counts["loss"] == 0 and (lone.given["gold"].values < 0).all()
-
-

@@ -128,7 +128,7 @@ def test_numbers_without_end_in_a_file_are_refused(tmp_path):
 @pytest.mark.parametrize(
     "given, sentence",
     [
-        (["text"], "columns is ['text']; give each role its column, as in {\"text\": \"review\"}."),
+        (["text"], 'columns is [\'text\']; give each role its column, as in {"text": "review"}.'),
         ({"txt": "review"}, "txt is not a column's role; did you mean text?"),
         ({"text": 2.5}, "text is 2.5; give the name or the number of a column."),
     ],

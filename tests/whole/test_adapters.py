@@ -167,8 +167,11 @@ def test_a_run_that_failed_goes_on_to_the_same_end(encoder, tmp_path):
 
 def test_a_number_for_a_pair_by_an_adapter(encoder, tmp_path):
     """Regression folds its mean and spread into the head, which an adapter has too."""
-    rows = [{"text": f"the {thing} was {word}", "score": 100 + 5 * value}
-            for thing in ("film", "plot", "cast", "book") for word, value in (("good", 4), ("fine", 3), ("dull", 1))]
+    rows = [
+        {"text": f"the {thing} was {word}", "score": 100 + 5 * value}
+        for thing in ("film", "plot", "cast", "book")
+        for word, value in (("good", 4), ("fine", 3), ("dull", 1))
+    ]
     run = bertsmith.finetune("regress", rows, rows, out=tmp_path / "stars", model=encoder, check=False, label="score",
                              **{**LEARN, "epochs": 40})  # fmt: skip
     assert run.metrics["dev"]["pearson"]["value"] > 0.9

@@ -256,8 +256,18 @@ def test_whatever_stops_it_each_row_is_there_once(tmp_path_factory, classifier, 
         patch.setitem(asking.JOBS, "embed", asking.Job(roles=job.roles, chunk=size))
         patch.setattr(bulk, "OutputFile", FakeOutput)
         patch.setattr(bulk.Answering, "answer", lambda self, model, block: Echo(bad)(self, model, block))
-        patch.setattr(bulk, "describe_asked", lambda *_: {"job": "", "input": "", "format": "", "options": {},
-                                                          "columns": {}, "model": {"dtype": "", "digest": ""}})
+        patch.setattr(
+            bulk,
+            "describe_asked",
+            lambda *_: {
+                "job": "",
+                "input": "",
+                "format": "",
+                "options": {},
+                "columns": {},
+                "model": {"dtype": "", "digest": ""},
+            },
+        )
         for kill in [*kills, 10**9]:
             FakeOutput.left = kill
             try:
@@ -377,7 +387,7 @@ def test_a_streamed_table_is_the_table(tmp_path_factory, cells, size):
     place = tmp_path_factory.mktemp("tables")
     (place / "a.jsonl").write_text("".join(json.dumps({"text": a, "note": b}) + "\n" for a, b in cells))
     quoted = [[cell.replace('"', '""') for cell in row] for row in cells]
-    (place / "a.csv").write_bytes("".join(['text,note\n', *(f'"{a}","{b}"\n' for a, b in quoted)]).encode())
+    (place / "a.csv").write_bytes("".join(["text,note\n", *(f'"{a}","{b}"\n' for a, b in quoted)]).encode())
     for name in ("a.jsonl", "a.csv"):
         try:
             whole = read_table(place / name)

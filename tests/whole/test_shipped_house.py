@@ -8,6 +8,7 @@ import torch
 import transformers
 
 import bertsmith
+import bertsmith.inspect
 from bertsmith.models.hub import HOUSE, HOUSE_NAME, find_default, name_of
 from bertsmith.resident import JOBS
 
@@ -36,6 +37,18 @@ def test_it_is_the_default_and_light():
     assert set(about["default_for"]) <= set(JOBS) and set(about["default_for"].values()) == set(about["adapters"])
     for path in HOUSE.rglob("*.json"):
         assert "/tmp" not in path.read_text(encoding="utf-8"), path  # no path of whoever made it
+
+
+def test_what_explains_an_answer_asks_whoever_gave_it(model):
+    """Each job's own adapter, pairs' too: what is explained is what the method says."""
+    first, second = "the man went to the store", "he bought a gallon of milk"
+    for job, given in {"classify": (TEXTS[0],), "classify of a pair": TEXTS[:2], "follows": (first, second)}.items():
+        said = getattr(model, job.split()[0])(*given)[0]["label"]
+        assert bertsmith.inspect.attribute(model, job.split()[0], *given, steps=2).target == said
+    cosine = bertsmith.inspect.attribute(model, "similar", *TEXTS[:2], steps=2).parts[0].score
+    assert cosine == pytest.approx(model.similar(TEXTS[0], TEXTS[1])[0]["score"], abs=1e-5)
+    number = bertsmith.inspect.attribute(model, "score", *TEXTS[:2], steps=2).parts[0].score
+    assert number == pytest.approx(model.score(*TEXTS[:2])[0]["score"], abs=1e-4)
 
 
 def test_what_a_lecture_asks_of_it(model):

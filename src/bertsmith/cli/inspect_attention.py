@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 WIDE = 12  # tokens that a matrix on a terminal has room for
 STRONGEST = 4
+LEAST = 0.005  # of the shares of one word, to be told
 
 
 def attention(
@@ -27,6 +28,9 @@ def attention(
         int | None, typer.Option(metavar="N", help="Show this layer, counted from 0; -1 is the last.")
     ] = None,
     head: Annotated[int | None, typer.Option(metavar="N", help="With --layer: show this head.")] = None,
+    word: Annotated[
+        str | None, typer.Option(metavar="WORD|N", help="With --layer: what this word looks at, or its number from 0.")
+    ] = None,
     causal: Annotated[
         bool, typer.Option("--causal", help="Let a word see only itself and those before it, as GPT reads.")
     ] = False,
@@ -46,9 +50,11 @@ def attention(
       bertsmith inspect attention "The river bank was muddy." --out attention.html
       bertsmith inspect attention "The river bank was muddy." "The bank raised its rates." --out pair.html --neurons
       bertsmith inspect attention "The river bank was muddy." --layer 0 --head 4
+      bertsmith inspect attention "The dog ran because it was late." --layer 6 --head 4 --word it --out it.svg
     """
-    if head is not None and layer is None:
-        raise BertsmithError("--head needs a --layer that it is in.")
+    for name, value in {"--head": head, "--word": word}.items():
+        if value is not None and layer is None:
+            raise BertsmithError(f"{name} needs a --layer that it is in.")
     if neurons and out is None:
         raise BertsmithError("--neurons keeps more in a file; name it with --out FILE.html.")
     check_out(out)
@@ -59,7 +65,7 @@ def attention(
     import bertsmith.inspect
 
     found = bertsmith.inspect.attention(model, text, pair, causal=causal, neurons=neurons)
-    part = None if layer is None else found.at(layer, head)
+    part = None if layer is None else found.at(layer, head, None if word is None else decode(word, "--word"))
     if found.truncated:
         write_note(f"cut: {found.truncated:,} tokens did not fit and are not in the picture")
     if out is not None:
@@ -77,6 +83,9 @@ def _record(found: "Attention", part: "AttentionAt | None") -> dict[str, Any]:
     if part is None:
         return {**shared, "heads": found.heads()}
     chosen = {"layer": part.layer} if part.head is None else {"layer": part.layer, "head": part.head}
+    shares = part.looks_at()
+    if shares is not None:
+        return {**shared, **chosen, "asking": list(part.asking or ()), "weights": [round(float(w), 6) for w in shares]}
     return {**shared, **chosen, "weights": [[round(float(w), 6) for w in row] for row in part.weights]}
 
 
@@ -108,7 +117,11 @@ def _order(found: "Attention") -> list[str]:
 
 
 def _write_part(part: "AttentionAt") -> None:
-    pieces, weights = part.attention.pieces, part.weights
+    pieces, weights, shares = part.attention.pieces, part.weights, part.looks_at()
+    if shares is not None:
+        write_table(part.describe(), [{"looks at": pieces[at], "%": f"{100 * shares[at]:.1f}"}
+                                      for at in (-shares).argsort() if shares[at] >= LEAST], ("%",))  # fmt: skip
+        return
     if len(pieces) <= WIDE:
         numbered = [f"{place} {piece}" for place, piece in enumerate(pieces)]  # a piece may occur twice
         rows: Rows = [

@@ -4,6 +4,7 @@ In: a model, the job's name and what it is asked, as the method of that name tak
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from bertsmith.data.examples import NumberExample, TextExample
 from bertsmith.errors import BertsmithError
 from bertsmith.inspection.aims import Able, Aim, Asked, pick, see
 from bertsmith.inspection.asking_places import ask_answer, ask_fill, ask_tag
+from bertsmith.resident import find_default_home
 from bertsmith.tasks.choose import Choose, offer
 from bertsmith.tasks.classes import positive_label
 from bertsmith.tasks.classify import Classify
@@ -50,7 +52,7 @@ def ask(
 
 
 def _ask_classify(model: Able, texts: list[str], target: Any, at: Any) -> Asked:
-    home, task = _open(model, Classify, "classify texts")
+    home, task = _open(model, Classify, "classify texts", len(texts) > 1)
     encoding, row = _lay(task, task.rows([TextExample(*_split(texts))])[0], *texts)
     number = pick(target, task.labels, "label", see(home, task, [row])[0][0])
     aim = Aim(_name(texts), tuple(texts), encoding, row, task, _take(number))
@@ -59,7 +61,7 @@ def _ask_classify(model: Able, texts: list[str], target: Any, at: Any) -> Asked:
 
 def _ask_score(model: Able, texts: list[str], target: Any, at: Any) -> Asked:
     _refuse_target(target, "score gives one number")
-    home, task = _open(model, Regress, "give a number")
+    home, task = _open(model, Regress, "give a number", len(texts) > 1)
     encoding, row = _lay(task, task.rows([NumberExample(*_split(texts))])[0], *texts)
 
     def number(scores: Tensor) -> Tensor:
@@ -70,6 +72,9 @@ def _ask_score(model: Able, texts: list[str], target: Any, at: Any) -> Asked:
 
 
 def _ask_follows(model: Able, texts: list[str], target: Any, at: Any) -> Asked:
+    home = _choose_home(model, "follows")
+    if home is not model and "follows" not in model.checkpoint.heads:  # a class of pairs, on an adapter
+        return replace(_ask_classify(home, texts, target, at), job="follows")
     home = model.need("follows", "tell whether one text follows another")
     task = Follows(model.tokenizer, model.limit, "head", home.checkpoint.heads["follows"].labels)
     encoding, row = _lay(task, task.rows([(texts[0], texts[1])])[0], *texts)
@@ -120,19 +125,19 @@ def _ask_rerank(model: Able, texts: list[Any], target: Any, at: Any) -> Asked:
 def _ask_similar(model: Able, texts: list[str], target: Any, at: Any) -> Asked:
     """Either text is explained while the other stays as it is: both as nothing at all would be alike."""
     _refuse_target(target, "similar gives one number")
-    sentence = model.sentence
+    home, sentence = _choose_home(model, "embed"), model.sentence
     task = Embed(model.tokenizer, model.limit, "head", sentence.pooling, normalize=True)
     name = sentence.default_prompt
     before = sentence.prompts.get(name, name) if name else ""
     dressed = dress_texts(texts, before, sentence.lower)
     rows = [some[0] for some in task.rows(dressed)]
-    vectors = see(model, task, rows)
+    vectors = see(home, task, rows)
     aims = [
         Aim(side, (text,), *_lay(task, [row], text), task, _compare(other))
         for side, text, row, other in zip(("first text", "second text"), dressed, rows, vectors[::-1], strict=True)
     ]
     cosine = float(_compare(vectors[1])(vectors[0]))
-    return Asked("similar", model, f"cosine {cosine:.3f}", "the cosine of the two vectors", aims)
+    return Asked("similar", home, f"cosine {cosine:.3f}", "the cosine of the two vectors", aims)
 
 
 def _compare(other: Tensor) -> Callable[[Tensor], Tensor]:
@@ -143,9 +148,14 @@ def _take(number: int) -> Callable[[Tensor], Tensor]:
     return lambda scores: scores[0, number]
 
 
-def _open(model: Able, kind: Any, what: str) -> tuple[Any, Any]:
+def _choose_home(model: Any, job: str) -> Any:
+    """Who answers where the bare encoder could, as the model's method of that name chooses."""
+    return find_default_home(model, job)
+
+
+def _open(model: Able, kind: Any, what: str, pairs: bool | None = None) -> tuple[Any, Any]:
     """The model or adapter that has the head, and the task; windows, which are many rows, give way to one cut row."""
-    home = model.need(kind.head, what, kind.name)
+    home = model.need(kind.head, what, kind.name, pairs)
     settings = home.task_settings(kind)
     policy = "head" if settings["truncate"] == "windows" else settings["truncate"]
     return home, kind(model.tokenizer, model.limit, policy, settings)

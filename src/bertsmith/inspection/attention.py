@@ -18,7 +18,7 @@ from bertsmith.inspection.picture import Picture
 from bertsmith.inspection.step import take_index
 from bertsmith.inspection.subject import Subject
 from bertsmith.inspection.watching import Seen, watch
-from bertsmith.inspection.words import Array, Words, merge_words
+from bertsmith.inspection.words import Array, Words, find_word, merge_words
 
 if TYPE_CHECKING:
     from bertsmith.inspection.attention_svg import AttentionAt
@@ -195,16 +195,17 @@ class Attention(Picture):
             "names": list(self.names),
         }  # fmt: skip
 
-    def at(self, layer: int, head: int | None = None) -> "AttentionAt":
+    def at(self, layer: int, head: int | None = None, word: str | int | None = None) -> "AttentionAt":
         """One layer, the mean of its heads or one of them: lines as .svg, and as .html the page opened there.
 
-        Both count from 0, and -1 is the last.
+        All count from 0, and -1 is the last. With a `word`, its text or its number, only what that one looks at.
         """
         from bertsmith.inspection.attention_svg import AttentionAt
 
         layer = take_index("layer", layer, self.layers, "in this model")
         head = None if head is None else take_index("head", head, self.head_count, "in each layer")
-        return AttentionAt(self, layer, head)
+        places = None if word is None else find_word(Words(self.words, self.names), self.pieces, word).places
+        return AttentionAt(self, layer, head, places)
 
     def svg(self) -> str:
         """Every head as a small square of its weights: layers downwards, heads to the right."""

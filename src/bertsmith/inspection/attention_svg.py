@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 WIDTH, TOP, STEP = 680, 112, 22
 LEFT, RIGHT = 210, 470  # where the columns of words end and begin
 FAINT = 0.02  # weights below are left out, unless a word has none above
+TOLD = 0.01  # shares of one word that are written beside what it looks at
 MOST = 3000  # lines; more are a carpet, and a heavy file
 
 
@@ -32,6 +33,7 @@ class AttentionAt(Picture):
     attention: "Attention"
     layer: int
     head: int | None = None
+    asking: tuple[int, ...] | None = None  # the pieces of one word; None: all ask
 
     @property
     def title(self) -> str:  # type: ignore[override]
@@ -46,7 +48,14 @@ class AttentionAt(Picture):
 
     def data(self) -> dict[str, Any]:
         heads = list(range(self.attention.head_count)) if self.head is None else [self.head]
-        return {**self.attention.data(), "start": {"layer": self.layer, "chosen": heads}}
+        start: dict[str, Any] = {"layer": self.layer, "chosen": heads}
+        if self.asking is not None:
+            start |= {"at": self.asking[0], "isKept": True}
+        return {**self.attention.data(), "start": start}
+
+    def looks_at(self) -> Array | None:
+        """(n,): the shares of what the one word looks at, the mean over its pieces; None where all words ask."""
+        return None if self.asking is None else np.asarray(self.weights[list(self.asking)].mean(axis=0))
 
     def describe(self) -> str:
         """Which layer and head it is and what that head does."""
@@ -62,16 +71,20 @@ class AttentionAt(Picture):
     def svg(self) -> str:
         """A line from each word to what it looks at; the stronger, the more."""
         count = len(self.attention.pieces)
+        asks = [self.asking is None or place in self.asking for place in range(count)]
+        shares = self.looks_at()
         parts = [heading(shorten(self.title, WIDTH - 48, 20), self.describe())]
         parts.append(label(LEFT - 8, TOP - 14, "this token …", "end", "quiet", 12))
         parts.append(label(RIGHT + 8, TOP - 14, "… looks at", "start", "quiet", 12))
-        parts.append(
-            tag("g", _draw_lines(self.weights, self.attention.pieces), {"style": "stroke: var(--c1); fill: none"})
-        )
+        lines = _draw_lines(self.weights, self.attention.pieces, np.array(asks))
+        parts.append(tag("g", lines, {"style": "stroke: var(--c1); fill: none"}))
         for place, piece in enumerate(self.attention.pieces):
             style = "quiet" if self.attention.special[place] else ""
             y, name = TOP + (place + 0.5) * STEP + 4, shorten(piece, LEFT - 32)
-            parts += [label(LEFT - 8, y, name, "end", style), label(RIGHT + 8, y, name, "start", style)]
+            mine = style if self.asking is None else "strong" if asks[place] else "quiet"
+            parts += [label(LEFT - 8, y, name, "end", mine), label(RIGHT + 8, y, name, "start", style)]
+            if shares is not None and shares[place] >= TOLD:
+                parts.append(label(WIDTH - 24, y, f"{100 * shares[place]:.0f} %", "end", "quiet"))
         height = TOP + count * STEP + 20
         if self.attention.truncated:
             words = f"{self.attention.truncated:,} tokens did not fit and are not here"
@@ -80,8 +93,8 @@ class AttentionAt(Picture):
         return stand_alone("".join(parts), WIDTH, height, f"attention, {self.describe()}, over {count} tokens")
 
 
-def _draw_lines(weights: Array, pieces: tuple[str, ...]) -> str:
-    shown = weights >= np.minimum(FAINT, weights.max(axis=1, keepdims=True))
+def _draw_lines(weights: Array, pieces: tuple[str, ...], asks: Array) -> str:
+    shown = (weights >= np.minimum(FAINT, weights.max(axis=1, keepdims=True))) & asks[:, None]
     if shown.sum() > MOST:
         shown &= weights >= np.partition(weights.reshape(-1), -MOST)[-MOST]
     places = np.argwhere(shown)

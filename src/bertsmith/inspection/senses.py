@@ -15,7 +15,7 @@ from bertsmith.data.decoding import bare_lines, decode
 from bertsmith.errors import BertsmithError
 from bertsmith.inspection.nearest import Corpus, Found, pick_layer, search_uses
 from bertsmith.inspection.picture import Picture
-from bertsmith.inspection.sense_maps import Array, compare, group, project_layers
+from bertsmith.inspection.sense_maps import Array, compare, group, project_layers, unit
 from bertsmith.inspection.subject import Subject
 from bertsmith.inspection.uses import Use, WordPattern, word_vectors
 
@@ -42,7 +42,7 @@ class Senses(Picture):
         self.title = f"Uses of “{self.word}”"
         by_layer = self.vectors.transpose(1, 0, 2)
         self.cosines = np.stack([compare(one) for one in by_layer])
-        self.places, self.shares = project_layers(self.vectors)
+        self.places, self.shares = project_layers(unit(self.vectors))  # as the cosine sees them: their directions
         # Before any context uses differ by their place in the sentence alone, which is no sense.
         none = np.zeros(len(self.uses), dtype=np.int64)
         chosen = zip(self.layers, self.cosines, strict=True)

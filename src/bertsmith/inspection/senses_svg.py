@@ -29,7 +29,7 @@ def draw_senses(senses: "Senses") -> str:
     height = HEAD + lines * (tall + GAP) - GAP + MARGIN
     found = len(senses.uses) - senses.given
     under = f"{senses.given} uses" + f" and {found} found" * (found > 0)
-    under += "; above, the two main axes of their vectors; below, the cosine of each two"
+    under += "; above, the two main axes of their directions; below, the cosine of each two"
     parts = [tag("style", STYLE), heading(senses.title, shorten(under, width - 2 * MARGIN, 13))]
     order = sort_uses(senses)
     for number, panel in enumerate(panels):
