@@ -51,8 +51,13 @@ page.Panel = class {
 
   usualModel(way = this.way) {
     if (!this.can(way)) return "";
-    // A base whose adapters can do it, too, does not know which of them is meant.
-    const ids = this.job(way).models.filter((id, _, all) => !all.some((other) => other.startsWith(id + ":")));
+    // A base does what needs no head, which all of its adapters can do, too, or finds its only adapter; of several that
+    // alone have the head, it does not know which one is meant.
+    const ids = this.job(way).models.filter((id, _, all) => {
+      const own = Object.keys(this.known.cards).filter((other) => other.startsWith(id + ":"));
+      const able = own.filter((other) => all.includes(other));
+      return !able.length || able.length === own.length;
+    });
     return ids.find((id) => !way.prefers || way.prefers(this.known.cards[id])) || ids[0];
   }
 
