@@ -93,7 +93,8 @@ def gather_nli(data: Path, shipped: bool = False) -> tuple[Records, dict[str, in
 
 
 def gather_questions(data: Path, shipped: bool = False, unanswerable: bool = False) -> tuple[Records, dict[str, int]]:
-    """Articles of SQuAD's JSON; with `unanswerable` those of 2.0 too, of which a third has no answer."""
+    """Articles of SQuAD's JSON; with `unanswerable` those of 2.0 too, of which a third has no answer, and questions of
+    1.1 that are asked where their answer is not."""
     articles: Records = []
     counts = {}
     for source in (*chosen(SQUAD, shipped), *((UNANSWERABLE,) if unanswerable else ())):
@@ -101,7 +102,29 @@ def gather_questions(data: Path, shipped: bool = False, unanswerable: bool = Fal
         counts[source.path] = sum(len(one["qas"]) for article in some for one in article["paragraphs"])
         for turn in range(source.times):
             articles += [rename(article, f"{source.path}-{turn}-") for article in some]
+        if unanswerable and "squad" in source.path and source is not UNANSWERABLE:
+            asked = [rename(article, f"{source.path}-elsewhere-") for article in ask_elsewhere(some)]
+            counts[f"{source.path}, asked elsewhere"] = sum(len(one["qas"]) for a in asked for one in a["paragraphs"])
+            articles += asked
     return articles, counts
+
+
+def ask_elsewhere(articles: Records, share: float = 0.25, seed: int = 1) -> Records:
+    """A share of the questions, each asked of another paragraph of its article that says none of its answers."""
+    chance = random.Random(seed)
+    found: Records = []
+    for article in articles:
+        moved: dict[int, list[dict[str, Any]]] = {}
+        for place, one in enumerate(article["paragraphs"]):
+            for qa in one["qas"]:
+                said = [answer["text"].lower() for answer in qa["answers"]]
+                others = [at for at, other in enumerate(article["paragraphs"])
+                          if at != place and not any(text in other["context"].lower() for text in said)]  # fmt: skip
+                if said and others and chance.random() < share:
+                    moved.setdefault(chance.choice(others), []).append({**qa, "answers": [], "is_impossible": True})
+        paragraphs = [{**article["paragraphs"][at], "qas": qas} for at, qas in sorted(moved.items())]
+        found += [{**article, "paragraphs": paragraphs}] if paragraphs else []
+    return found
 
 
 def rename(article: dict[str, Any], before: str) -> dict[str, Any]:

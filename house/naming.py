@@ -30,6 +30,10 @@ Princess Lord Lady Emperor General Bible Christmas Easter Sun Moon Earth Senate 
 God Pope
 """
 PLAIN = frozenset(NO_NAMES.split())
+OPENERS = frozenset(
+    ["In", "The", "On", "At", "From", "By", "To", "For", "With", "And", "But", "When", "After", "Before", "While", "As",
+     "His", "Her", "Its", "Their", "This", "During", "Since", "Until", "Although", "Both", "If", "Because", "Then"]
+)  # fmt: skip
 LONG, SHORT, LONGEST_NAME = 40, 6, 6
 USUAL = 200  # times that a word must stand small in the text to be no name where a sentence begins with it
 Tagged = list[tuple[str, str]]
@@ -118,15 +122,24 @@ def explain(words: list[str], known: Known, small: Counter[str]) -> list[str] | 
             kind = known.kind(tuple(words[at : at + long]))
             tags[at : at + long] = [f"B-{kind}"] + [f"I-{kind}"] * (long - 1)
             at += long
-        elif words[at] in PLAIN or (at == 0 and small[words[0].lower()] > USUAL and not words[1][0].isupper()):
+        elif words[at] in PLAIN or (at == 0 and small[words[0].lower()] > USUAL and is_open(words)):
             at += 1
         else:
             return None
     return tags
 
 
+def is_open(words: list[str]) -> bool:
+    """Whether the first word is none of a name: "In Paris", but not "Northern Ontario"."""
+    return words[0] in OPENERS or not words[1][0].isupper()
+
+
 def gather_names(files: Iterable[Path], text: Path, count: int, seed: int = 1) -> list[Tagged]:
-    """As many sentences as asked for: a third has no name, and those that name more than places come first."""
+    """As many sentences as asked for: a third has no name, and those that name more than places come first.
+
+    Of those without a name each second one is cut to a few words: all of WikiANN's fragments have a name, and a head
+    that learnt from them alone finds one in every heading.
+    """
     known = Known.learn(rows for file in files for rows in read_tagged(file))
     sentences = []
     small: Counter[str] = Counter()
@@ -144,4 +157,9 @@ def gather_names(files: Iterable[Path], text: Path, count: int, seed: int = 1) -
         if tags is not None:
             (bare if set(tags) == {"O"} else named).append(list(zip(words, tags, strict=True)))
     named.sort(key=lambda rows: all(tag in ("O", "B-LOC", "I-LOC") for _, tag in rows))
-    return [*named[: count - count // 3], *bare[: count // 3]]
+    chance, few = random.Random(seed), bare[: count // 3]
+    for rows in few[::2]:
+        long = chance.randint(1, min(7, len(rows)))
+        start = chance.randrange(len(rows) - long + 1)
+        rows[:] = rows[start : start + long]
+    return [*named[: count - count // 3], *few]

@@ -1,4 +1,4 @@
-"""The page as somebody finds it who typed `bertsmith serve`: the model in the package, each job by the right adapter."""
+"""The page that `bertsmith serve` shows as it is: the model in the package, each job done by the right adapter."""
 
 import pytest
 from serving.page_served import PATIENCE, Person
