@@ -34,6 +34,7 @@ def person(open_page, address):
 
 def test_each_job_asks_who_answers_it(person, model):
     """What needs no head asks the base, which knows its own default; what needs one asks the adapter that has it."""
+    person.expect(person.page.locator("#serves")).to_have_text("serves house with 7 adapters")
     person.open("Classify")
     person.expect(person.box("Model")).to_have_value("house:sentiment")
     for tab in ("Search", "Senses", "Attention", "Tokens"):

@@ -71,6 +71,13 @@ function waitForServer(again, pause = 1000) {
   }, pause);
 }
 
+// Adapters are counted behind their base, as every list of models names them.
+function nameModels(ids) {
+  const count = (id) => ids.filter((other) => other.startsWith(id + ":")).length;
+  const tell = (id) => (count(id) ? `${id} with ${count(id)} adapter${count(id) > 1 ? "s" : ""}` : id);
+  return ids.filter((id) => !ids.includes(id.split(":")[0]) || !id.includes(":")).map(tell).join(", ");
+}
+
 // A server that comes back may hold other models; the address brings back what was on the page.
 async function refresh(again) {
   try {
@@ -189,7 +196,7 @@ async function start() {
   showBanner("");
   byId("loading").hidden = true;
   byId("forget").hidden = !page.server.hasKey();
-  byId("serves").textContent = "serves " + Object.keys(known.cards).join(", ");
+  byId("serves").textContent = "serves " + nameModels(Object.keys(known.cards));
   drawTabs();
   return restore();
 }
