@@ -43,7 +43,7 @@ DRAWN = {
     "attribution": f'attribution similar {SENTENCE} "A savings bank."',
     "parcel": 'attribution classify "Where is my parcel?" --model my-model',
     "heads": f'heads --job similar {SENTENCE} "A savings bank."',
-    "probe": "probe --train world/train.conll --dev world/dev.conll",
+    "probe": "probe --train examples/meanings-train.conll --dev examples/meanings-dev.conll",
     "curves": "",  # what pretraining draws itself
 }
 FAVICON = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">
