@@ -28,6 +28,14 @@ def make_index(folder, model, place):
     return bertsmith.index(folder, model, place=place)
 
 
+def meet(page):
+    """Somebody at a page that was opened."""
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=PATIENCE)
+    return Person(page, expect)
+
+
 class Person:
     """Somebody at the page: finds things by what they are called, and waits as people do."""
 

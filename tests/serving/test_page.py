@@ -1,7 +1,7 @@
 """The page of a live server, used in a real browser as a person would; answers are compared with the library's own."""
 
 import pytest
-from serving.page_served import EVIL, KITCHEN, PATIENCE, TABS, Person, make_folders, make_index
+from serving.page_served import EVIL, KITCHEN, TABS, make_folders, make_index, meet
 from serving.served import serving
 
 import bertsmith
@@ -39,14 +39,7 @@ def address(folders, index):
 @pytest.fixture
 def visit(open_page, address):
     """`visit("#fill?…")`: a person at the page."""
-    from playwright.sync_api import expect
-
-    expect.set_options(timeout=PATIENCE)
-
-    def open_there(hash="", **options):
-        return Person(open_page(f"{address}/{hash}", **options), expect)
-
-    return open_there
+    return lambda hash="", **options: meet(open_page(f"{address}/{hash}", **options))
 
 
 def percent(score):

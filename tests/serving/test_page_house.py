@@ -1,7 +1,7 @@
 """The page that `bertsmith serve` shows as it is: the model in the package, each job done by the right adapter."""
 
 import pytest
-from serving.page_served import PATIENCE, Person
+from serving.page_served import meet
 from serving.served import serving
 
 import bertsmith
@@ -26,10 +26,7 @@ def address(model):
 
 @pytest.fixture
 def person(open_page, address):
-    from playwright.sync_api import expect
-
-    expect.set_options(timeout=PATIENCE)
-    return Person(open_page(address), expect)
+    return meet(open_page(address))
 
 
 def test_each_job_asks_who_answers_it(person, model):

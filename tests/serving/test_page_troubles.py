@@ -4,7 +4,7 @@ import json
 from urllib.parse import quote
 
 import pytest
-from serving.page_served import PATIENCE, Person
+from serving.page_served import meet
 from serving.pretend import CARD, Pretend, listening
 from serving.served import serving_models
 
@@ -17,10 +17,7 @@ WORDS = "a [MASK]"
 
 @pytest.fixture
 def visit(open_page):
-    from playwright.sync_api import expect
-
-    expect.set_options(timeout=PATIENCE)
-    return lambda address, **options: Person(open_page(address, **options), expect)
+    return lambda address, **options: meet(open_page(address, **options))
 
 
 @pytest.fixture(scope="module")
