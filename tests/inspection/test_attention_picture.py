@@ -275,6 +275,7 @@ def test_what_one_word_looks_at(open_page: Any, made: Attention, tmp_path: Path)
     """By its text or its number: lines from it alone, with their shares, and the page opened with it kept."""
     found = made.at(2, 3, "bank")
     place = list(made.pieces).index("bank")
+    assert found.title == "What “bank” looks at" and made.at(2, 3, "[CLS]").title == "What “[CLS]” looks at"
     assert found.asking == (place,) == made.at(2, 3, made.words[place]).asking
     root = ElementTree.fromstring(found.svg())
     space = "{http://www.w3.org/2000/svg}"

@@ -37,7 +37,11 @@ class AttentionAt(Picture):
 
     @property
     def title(self) -> str:  # type: ignore[override]
-        return self.attention.title
+        if self.asking is None:
+            return self.attention.title
+        number = self.attention.words[self.asking[0]]
+        name = self.attention.pieces[self.asking[0]] if number is None else self.attention.names[number]
+        return f"What “{name}” looks at"
 
     @property
     def weights(self) -> Array:
