@@ -50,7 +50,7 @@ def attention(
       bertsmith inspect attention "The river bank was muddy." --out attention.html
       bertsmith inspect attention "The river bank was muddy." "The bank raised its rates." --out pair.html --neurons
       bertsmith inspect attention "The river bank was muddy." --layer 0 --head 4
-      bertsmith inspect attention "The dog ran because it was late." --layer 6 --head 4 --word it --out it.svg
+      bertsmith inspect attention "The dog ran because it was late." --layer -1 --word it --out it.svg
     """
     for name, value in {"--head": head, "--word": word}.items():
         if value is not None and layer is None:
