@@ -58,3 +58,16 @@ def test_fill_and_its_layers(person, model):
     person.sees(".score-label", [one["token_str"] for one in model.fill(text)])
     person.panel.get_by_role("button", name="Layer by layer").click()
     person.expect(person.panel).to_contain_text("layer 8")
+
+
+def test_a_base_with_two_adapters_for_one_job_is_not_asked_for_it(open_page, heads, adapters):
+    """It could not know which of them is meant."""
+    two = {name: adapters[name] for name in ("liked", "better")}
+    backend = Local(Residents({"base": bertsmith.load(heads["bare"], device="cpu", adapters=two)}))
+    with serving(backend) as address:
+        person = meet(open_page(address))
+        person.open("Classify")
+        person.expect(person.box("Model")).to_have_value("base:liked")
+        person.open("Tokens")
+        person.expect(person.box("Model")).to_have_value("base")
+    backend.close()

@@ -14,6 +14,7 @@ from bertsmith.serving.settings import Settings
 
 BROWSER = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 FOLDER = files("bertsmith.serving") / "page"
+BARE = ("embed", "hidden", "similar", "tokenize", "decode", "attention", "step", "senses")  # what every encoder can do
 FILES = sorted(file.name for file in FOLDER.iterdir())
 
 
@@ -117,6 +118,7 @@ def test_every_job_says_what_it_needs_and_its_examples_fit(web):
     told = web.get("/v1/jobs").json()
     assert told["models"] == [{"id": "pretend", "labels": ["bad", "good"], "limit": 64, "family": "bert", "mask": ""}]
     for job in told["jobs"]:
+        assert job["needs"]["head"] == (job["name"] not in BARE)
         assert job["needs"]["words"].endswith(".") and job["needs"]["command"].startswith("bertsmith ")
         for example in job["examples"]:
             assert web.post(f"/v1/jobs/{job['name']}", json=example).status_code == 200, example

@@ -52,9 +52,8 @@ def attention(
       bertsmith inspect attention "The river bank was muddy." --layer 0 --head 4
       bertsmith inspect attention "The dog ran because it was late." --layer -1 --word it --out it.svg
     """
-    for name, value in {"--head": head, "--word": word}.items():
-        if value is not None and layer is None:
-            raise BertsmithError(f"{name} needs a --layer that it is in.")
+    if layer is None and (head is not None or word is not None):
+        raise BertsmithError(f"{'--head' if word is None else '--word'} needs a --layer to look at.")
     if neurons and out is None:
         raise BertsmithError("--neurons keeps more in a file; name it with --out FILE.html.")
     check_out(out)

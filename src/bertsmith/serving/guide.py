@@ -12,13 +12,14 @@ from typing import Any
 class Need:
     words: str  # which model can do it
     command: str  # that serves one
+    head: bool = True  # whether it takes more than an encoder; else a base does it that has adapters of several kinds
 
 
 def _tune(task: str, folder: str, train: str) -> str:
     return f"bertsmith finetune --task {task} --train {train} --out {folder} && bertsmith serve --model {folder}"
 
 
-_ANY = Need("Every model can do this.", "bertsmith serve")
+_ANY = Need("Every model can do this.", "bertsmith serve", head=False)
 _MASKS = Need(
     "This needs a model with a head for masked words, as pretrained BERTs have it.",
     "bertsmith serve --model google-bert/bert-base-uncased --download",

@@ -51,13 +51,9 @@ page.Panel = class {
 
   usualModel(way = this.way) {
     if (!this.can(way)) return "";
-    // A base does what needs no head, which all of its adapters can do, too, or finds its only adapter; of several that
-    // alone have the head, it does not know which one is meant.
-    const ids = this.job(way).models.filter((id, _, all) => {
-      const own = Object.keys(this.known.cards).filter((other) => other.startsWith(id + ":"));
-      const able = own.filter((other) => all.includes(other));
-      return !able.length || able.length === own.length;
-    });
+    // Where a head is needed, a base whose adapters have it may not know which of them is meant.
+    const isSure = (id, all) => !this.job(way).needs.head || !all.some((other) => other.startsWith(id + ":"));
+    const ids = this.job(way).models.filter((id, _, all) => isSure(id, all));
     return ids.find((id) => !way.prefers || way.prefers(this.known.cards[id])) || ids[0];
   }
 
