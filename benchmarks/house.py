@@ -233,7 +233,8 @@ def merge(options: argparse.Namespace) -> None:
         "summary": summarize(House(options, figures)),
         "marks": {name: list(marks) for name, marks in MARKS.items()},
     }
-    head = {name: files[0][name] for name in ("about", "date", "commit", "command")}
+    head: dict[str, Any] = {name: files[0][name] for name in ("about", "date", "commit")}
+    head["commands"] = list(dict.fromkeys(held["command"] for held in files))
     text = json.dumps({**facts, **head, "rows": list(figures.rows.values())}, indent=1) + "\n"
     options.out.write_text(text, encoding="utf-8")
     print(json.dumps(facts["summary"]))

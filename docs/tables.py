@@ -43,4 +43,6 @@ def rewrite(path: Path, fill: Callable[[str], str]) -> None:
 
 
 def heading(found: dict[str, Any]) -> str:
-    return f"{found['about']}: `{found['command']}` ({found['date']})"
+    """The machine, and the command; of a file that was merged, all of them."""
+    commands = "`, `".join(found["commands"] if "commands" in found else [found["command"]])
+    return f"{found['about']}: `{commands}` ({found['date']})"
