@@ -32,8 +32,8 @@ from bertsmith.objectives.objective import Vocabulary
 from bertsmith.training.compiled import TwinPasses
 from bertsmith.training.devices import Ranks
 from bertsmith.training.optimizer import make_optimizer, set_rates
+from bertsmith.training.pretraining_settings import Pretraining
 from bertsmith.training.recipes import RECIPES
-from bertsmith.training.settings import Training
 from bertsmith.training.study import Given, Work
 
 CONTESTANTS = ("ours", "ours-all", "peer-autocast", "peer-bf16", "peer-bf16-mask")
@@ -112,10 +112,12 @@ def make_ours(options: argparse.Namespace, sizes: dict[str, int]) -> Callable[[i
     drops = dict.fromkeys(("dropout", "attention_dropout", "head_dropout"), 0.0)
     network = make_fresh("bert-base", ("mask",), {**sizes, **drops}, {"pad": 0}).network
     study = Dense(sizes, options.length, options.rows, options.contestant == "ours-all")
-    return make_step(options, network, study, Training(rate=1e-4, dropout=0.0))
+    return make_step(
+        options, network, study, Pretraining(dropout=0.0, lengths=str(options.length), tokens=len(study.ids[0]))
+    )
 
 
-def make_step(options: argparse.Namespace, network: Any, study: Any, settings: Training) -> Callable[[int], float]:
+def make_step(options: argparse.Namespace, network: Any, study: Any, settings: Pretraining) -> Callable[[int], float]:
     device = torch.device(options.device)
     network.to(device).train()
     is_real = options.device == "cuda"

@@ -14,9 +14,18 @@ if sys.argv[1] == "interpret":
 
 import torch
 
-from bertsmith.layers import activation_kernels, packed_attention, packed_kernels, packed_long_kernels
+from bertsmith.data.batch import Batch, reach_of
+from bertsmith.layers import (
+    activation_kernels,
+    attention,
+    packed_attention,
+    packed_kernels,
+    packed_long_kernels,
+    warming,
+)
 from bertsmith.layers.activation import ACTIVATIONS, KERNELS
 from bertsmith.layers.gating import activate, gate
+from bertsmith.models.fresh import make_fresh
 
 
 def attend(qkv, lengths, turns, heads, window, causal):
@@ -93,6 +102,51 @@ def check_activations():
         check(activate(tall, bias, "gelu"), ACTIVATIONS["gelu"](tall + bias), given, "tall")
 
 
+class Recorder:
+    """Stands where a kernel stood: notes what it would be compiled for."""
+
+    def __init__(self, name, kernel, seen):
+        self.name, self.kernel, self.seen = name, kernel, seen
+
+    def __getitem__(self, grid):
+        def launch(*given, **known):
+            kinds = tuple(str(x.dtype) if isinstance(x, torch.Tensor) else type(x).__name__ for x in given)
+            self.seen.add((self.name, kinds, tuple(sorted(known.items()))))
+            return self.kernel[grid](*given, **known)
+
+        return launch
+
+
+def check_warming():
+    """What is made ready is what a pass then calls, to the types and sizes that a kernel is compiled for."""
+    seen = set()
+    for module in (packed_kernels, packed_long_kernels, activation_kernels):
+        for name in ("forward_short", "backward_short", "forward_long", "backward_queries", "backward_keys", "gate",
+                     "gate_back", "apply", "apply_back"):  # fmt: skip
+            if hasattr(module, name):
+                setattr(module, name, Recorder(name, getattr(module, name), seen))
+    attention._has_varlen = lambda q: True  # so that the kernels for a GPU are chosen
+    for preset in ("bert-base", "modernbert-base"):
+        sizes = {"vocabulary": 50, "width": 64, "depth": 3, "heads": 2, "inner": 96, "positions": 256}
+        sizes |= {} if preset == "bert-base" else {"window": 4, "global_every": 2}
+        sizes |= dict.fromkeys(("dropout", "attention_dropout", "head_dropout"), 0.0)
+        network = make_fresh(preset, ("mask",), sizes, {"pad": 0}).network.half().train()
+        for longest in (20, 150):
+            seen.clear()
+            for call in warming._list_calls(network.config, reach_of(longest), torch.device("cpu"), torch.float16):
+                call()
+            ready = set(seen)
+            seen.clear()
+            batch = Batch.of([[7] * longest, [8] * 5])
+            batch.reach = torch.empty(reach_of(longest), 0, dtype=torch.int64)
+            x = torch.randn(longest + 5, 64).half().requires_grad_()
+            for layer, block in enumerate(network.order):
+                turned = network._turns(batch)[0 if network.config.is_local(layer) else 1]
+                found = block.attention(x, batch, turned, add=x) + block.feed.down(block.feed._activate(x), add=x)
+                found.sum().backward()
+            assert ready == seen and len(ready) >= 4, (preset, longest, ready ^ seen)
+
+
 def compile_all():
     """An error of types in a kernel shows here, not first on somebody's GPU."""
     import triton
@@ -123,3 +177,4 @@ if __name__ == "__main__":
         check_attention(random.Random(0))
         check_dropping()
         check_activations()
+        check_warming()

@@ -18,6 +18,11 @@ from torch import Tensor
 Array = np.ndarray[Any, Any]
 
 
+def reach_of(longest: int) -> int:
+    """What kernels are told of the longest row: few sizes."""
+    return max(16, 1 << (longest - 1).bit_length())
+
+
 @dataclass
 class Batch:
     ids: Tensor  # (tokens,)
@@ -58,7 +63,7 @@ class Batch:
         The longest is told by powers of two, for which a kernel is made.
         """
         found = copy(self)
-        found.reach = self.ids.new_empty(max(16, 1 << (max(self.lengths) - 1).bit_length()), 0)
+        found.reach = self.ids.new_empty(reach_of(max(self.lengths)), 0)
         for each in (found.reach, found.bounds):
             torch._dynamo.mark_dynamic(each, 0)
         return found

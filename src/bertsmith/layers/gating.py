@@ -19,8 +19,7 @@ BLOCK = 2048
 ROWS, COLUMNS, EACH = 16, 256, 256  # of a tile, and the tokens that a program takes in turn
 
 
-@torch.library.custom_op("bertsmith::gate", mutates_args=())
-def gate(both: Tensor, kind: str) -> Tensor:
+def gate_forward(both: Tensor, kind: str) -> Tensor:
     """both (tokens, 2 * inner), gates before values -> (tokens, inner)"""
     inner = both.shape[1] // 2
     out = both.new_empty(len(both), inner)
@@ -28,18 +27,23 @@ def gate(both: Tensor, kind: str) -> Tensor:
     return out
 
 
+gate = torch.library.custom_op("bertsmith::gate", gate_forward, mutates_args=())
+
+
 @gate.register_fake
 def _(both, kind):  # type: ignore[no-untyped-def]
     return both.new_empty(both.shape[0], both.shape[1] // 2)
 
 
-@torch.library.custom_op("bertsmith::gate_back", mutates_args=())
-def gate_back(grad: Tensor, both: Tensor, kind: str) -> Tensor:
+def gate_backward(grad: Tensor, both: Tensor, kind: str) -> Tensor:
     out = torch.empty_like(both)
     count, inner = grad.numel(), grad.shape[1]
     given = grad.contiguous()
     kernels.gate_back[(triton.cdiv(count, BLOCK),)](given, both, out, count, INNER=inner, KIND=kind, BLOCK=BLOCK)
     return out
+
+
+gate_back = torch.library.custom_op("bertsmith::gate_back", gate_backward, mutates_args=())
 
 
 @gate_back.register_fake
@@ -59,8 +63,7 @@ def _differentiate(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
 gate.register_autograd(_differentiate, setup_context=_keep)
 
 
-@torch.library.custom_op("bertsmith::activate", mutates_args=())
-def activate(given: Tensor, bias: Tensor, kind: str) -> Tensor:
+def activate_forward(given: Tensor, bias: Tensor, kind: str) -> Tensor:
     """given (tokens, inner), bias (inner,) -> the activation of each sum"""
     out, inner = torch.empty_like(given), given.shape[1]
     count = out.numel()
@@ -68,13 +71,15 @@ def activate(given: Tensor, bias: Tensor, kind: str) -> Tensor:
     return out
 
 
+activate = torch.library.custom_op("bertsmith::activate", activate_forward, mutates_args=())
+
+
 @activate.register_fake
 def _(given, bias, kind):  # type: ignore[no-untyped-def]
     return torch.empty_like(given)
 
 
-@torch.library.custom_op("bertsmith::activate_back", mutates_args=())
-def activate_back(grad: Tensor, given: Tensor, bias: Tensor, kind: str) -> tuple[Tensor, Tensor]:
+def activate_backward(grad: Tensor, given: Tensor, bias: Tensor, kind: str) -> tuple[Tensor, Tensor]:
     """What goes back to the product, and to its bias."""
     out, (tokens, inner) = torch.empty_like(given), given.shape
     parts = given.new_empty(triton.cdiv(tokens, EACH), inner, dtype=torch.float32)
@@ -82,6 +87,9 @@ def activate_back(grad: Tensor, given: Tensor, bias: Tensor, kind: str) -> tuple
         grad.contiguous(), given, bias, out, parts, tokens, EACH, INNER=inner, KIND=kind, ROWS=ROWS, COLUMNS=COLUMNS
     )
     return out, parts.sum(dim=0).to(bias.dtype)
+
+
+activate_back = torch.library.custom_op("bertsmith::activate_back", activate_backward, mutates_args=())
 
 
 @activate_back.register_fake

@@ -5,6 +5,8 @@ kernels are made for long rows of a few sizes: on short ones they spend most of 
 second kernel sorts out, and are handed turned copies. Here a row of up to 128 tokens is one program, whose backward
 pass reads everything once and writes the gradients of all three where the product before wants them.
 
+`forward` and `backward` are what the operations do, for whoever cannot wait for torch's compiler (warming.py).
+
 Imports Triton: only a GPU's path may import this file.
 """
 
@@ -23,8 +25,7 @@ LOG2E = math.log2(math.e)
 LONG = 128  # tokens of a long row that a program holds; the others come in parts
 
 
-@torch.library.custom_op("bertsmith::attend_packed", mutates_args=())
-def attend_packed(
+def forward(
     qkv: Tensor, bounds: Tensor, reach: Tensor, cos: Tensor | None, sin: Tensor | None, seed: Tensor | None, heads: int,
     window: int, causal: bool, drop: float,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
@@ -51,14 +52,16 @@ def attend_packed(
     return out, sums
 
 
+attend_packed = torch.library.custom_op("bertsmith::attend_packed", forward, mutates_args=())
+
+
 @attend_packed.register_fake
 def _(qkv, bounds, reach, cos, sin, seed, heads, window, causal, drop):  # type: ignore[no-untyped-def]
     sums = qkv.new_empty(qkv.shape[0], heads, dtype=torch.float32)
     return qkv.new_empty(qkv.shape[0], qkv.shape[1] // 3), sums
 
 
-@torch.library.custom_op("bertsmith::attend_packed_back", mutates_args=())
-def attend_packed_back(
+def backward(
     grad: Tensor, mixed: Tensor, sums: Tensor, qkv: Tensor, bounds: Tensor, reach: Tensor, cos: Tensor | None,
     sin: Tensor | None, seed: Tensor | None, heads: int, window: int, causal: bool, drop: float,
 ) -> Tensor:  # fmt: skip
@@ -85,6 +88,9 @@ def attend_packed_back(
         num_stages=3,
     )  # fmt: skip
     return out
+
+
+attend_packed_back = torch.library.custom_op("bertsmith::attend_packed_back", backward, mutates_args=())
 
 
 @attend_packed_back.register_fake

@@ -13,11 +13,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from bertsmith.data.batch import Batch
+from bertsmith.data.batch import Batch, reach_of
 from bertsmith.layers.heads import Output
+from bertsmith.layers.warming import warm
 from bertsmith.models.network import Network
 from bertsmith.training.devices import Ranks
 from bertsmith.training.passes import Passes
+from bertsmith.training.pretraining_settings import Pretraining
 from bertsmith.training.recorded import End
 from bertsmith.training.settings import Training
 from bertsmith.training.study import Study, Work
@@ -69,11 +71,18 @@ class TwinPasses(Passes):
         if compiles:
             for part in self.network.modules():
                 if isinstance(part, Network):  # itself, and a generator within it
+                    self._warm(part)
                     part.compile_blocks()
         self.compiles = compiles
         # What ends a step is hundreds of small kernels, which a host launches more slowly than a device makes them.
         self.recorded = device.type == "cuda" and ranks.count == 1
         self.forget()
+
+    def _warm(self, network: Network) -> None:
+        """Triton compiles our kernels beside what comes next: importing torch's compiler alone takes seconds."""
+        if self.device.type == "cuda" and isinstance(self.settings, Pretraining):
+            lengths = [reach_of(phase.length) for phase in self.settings.phases()]
+            warm(network.config, lengths, self.device, network.embed.tokens.weight.dtype)
 
     def run(self, works: Sequence[Work], step: int) -> None:
         if self.network.training != self.full.training:  # telling every part takes a millisecond
