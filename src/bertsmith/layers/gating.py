@@ -65,9 +65,10 @@ gate.register_autograd(_differentiate, setup_context=_keep)
 
 def activate_forward(given: Tensor, bias: Tensor, kind: str) -> Tensor:
     """given (tokens, inner), bias (inner,) -> the activation of each sum"""
-    out, inner = torch.empty_like(given), given.shape[1]
-    count = out.numel()
-    kernels.apply[(triton.cdiv(count, BLOCK),)](given, bias, out, count, INNER=inner, KIND=kind, BLOCK=BLOCK)
+    out, (tokens, inner) = torch.empty_like(given), given.shape
+    kernels.apply[(triton.cdiv(tokens, ROWS), triton.cdiv(inner, COLUMNS))](
+        given, bias, out, tokens, INNER=inner, KIND=kind, ROWS=ROWS, COLUMNS=COLUMNS
+    )
     return out
 
 
