@@ -4,8 +4,30 @@ In: numbers, or gates and values side by side in each row. Out: what is activate
 Triton's own style rules here: upper case is known when a kernel is compiled.
 """
 
+import os
+
+import torch
 import triton
 import triton.language as tl
+
+# Whether single instructions can be named: not of an AMD GPU, nor where kernels are interpreted on a CPU.
+NAMED = tl.constexpr(torch.version.hip is None and os.environ.get("TRITON_INTERPRET") != "1")
+
+
+@triton.jit
+def _power(x):
+    """Two to the x. What is smaller than any normal number is 0: to keep it would take three instructions more."""
+    if not NAMED:
+        return tl.exp2(x)
+    return tl.inline_asm_elementwise("ex2.approx.ftz.f32 $0, $1;", "=f,f", [x], tl.float32, is_pure=True, pack=1)
+
+
+@triton.jit
+def _invert(x):
+    """One over x, right to the last bit but one."""
+    if not NAMED:
+        return 1.0 / x
+    return tl.inline_asm_elementwise("rcp.approx.ftz.f32 $0, $1;", "=f,f", [x], tl.float32, is_pure=True, pack=1)
 
 
 @triton.jit
@@ -13,13 +35,16 @@ def _activate(x, KIND: tl.constexpr):
     """The activation of x and its slope."""
     if KIND == "gelu":
         # The error function by Abramowitz and Stegun 7.1.26, right to 1.5e-7: the slope needs the same power, and the
-        # library's takes longer than the memory.
-        power = tl.exp2(-0.7213475204444817 * x * x)
-        t = 1.0 / (1.0 + 0.23164189457 * tl.abs(x))
+        # library's takes longer than the memory. By the size of x, as both sides mirror each other: `part` is what a
+        # negative one keeps and a positive one loses.
+        size = tl.abs(x)
+        power = _power(-0.7213475204444817 * x * x)
+        t = _invert(1.0 + 0.23164189457 * size)
         tail = t * (0.127414796 + t * (-0.142248368 + t * (0.7107068705 + t * (-0.7265760135 + t * 0.5307027145))))
-        share = tl.where(x < 0, tail * power, 1.0 - tail * power)
-        y = x * share
-        slope = share + x * 0.3989422804014327 * power
+        part = tail * power
+        y = tl.maximum(x, 0.0) - size * part
+        bend = 0.3989422804014327 * size * power - part
+        slope = tl.where(x < 0, -bend, 1.0 + bend)
     elif KIND == "gelu_tanh":
         inner = 0.7978845608028654 * (x + 0.044715 * x * x * x)
         share = tl.sigmoid(2.0 * inner)
