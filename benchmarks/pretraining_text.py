@@ -9,8 +9,9 @@ Peers are `transformers`' BertForMaskedLM under torch.compile, in autocast and w
 cut at the longest, each batch padded to its longest row (to a multiple of 64, so that there are few shapes), compiled
 for each shape or (`lines-dynamic`) once for all; a line is one of a text file (--lines FILE, as the text was before it
 became a corpus: what `run_mlm.py --line_by_line` reads), a document or a sentence. `grouped`: documents behind each
-other with their special tokens, cut into full rows. Their masks are made on the device and their
-rows before the clock starts. Counted are tokens that are neither special nor padding, the same way for all.
+other with their special tokens, cut into full rows; `grouped-mask` with a mask that hides nothing, as another kernel
+then computes attention. What is hidden is chosen on the device, and their rows are made before the clock starts.
+Counted are tokens that are neither special nor padding, the same way for all.
 """
 
 import argparse
@@ -36,7 +37,8 @@ from bertsmith.text.loading import load_tokenizer
 from bertsmith.training.loop import Speed, Watcher
 from bertsmith.training.recipes import find_recipe
 
-PEERS = tuple(f"{rows}-{kind}" for rows in ("lines", "lines-dynamic", "grouped") for kind in ("autocast", "bf16"))
+WAYS = ("lines", "lines-dynamic", "grouped", "grouped-mask")
+PEERS = tuple(f"{rows}-{kind}" for rows in WAYS for kind in ("autocast", "bf16"))
 CONTESTANTS = ("ours", *PEERS)
 BASE = {"width": 768, "depth": 12, "heads": 12, "inner": 3072}
 TINY = {"width": 64, "depth": 2, "heads": 2, "inner": 128}
@@ -160,7 +162,8 @@ def make_peer(options: argparse.Namespace, corpus: Corpus) -> Callable[[torch.Te
 
     def step(ids: torch.Tensor) -> None:
         given, labels = hide(ids, special, corpus)
-        seen = {} if contestant.startswith("grouped") else {"attention_mask": (ids != corpus.specials["pad"]).long()}
+        has_mask = not contestant.startswith("grouped") or "mask" in contestant
+        seen = {"attention_mask": (ids != corpus.specials["pad"]).long()} if has_mask else {}
         with torch.autocast(device, torch.bfloat16, enabled=contestant.endswith("autocast")):
             loss = run(input_ids=given, labels=labels, **seen).loss
         loss.backward()

@@ -19,7 +19,7 @@ BLOCK = 2048
 ROWS, COLUMNS, EACH = 16, 256, 256  # of a tile, and the tokens that a program takes in turn
 
 
-def gate_forward(both: Tensor, kind: str) -> Tensor:
+def gate_values(both: Tensor, kind: str) -> Tensor:
     """both (tokens, 2 * inner), gates before values -> (tokens, inner)"""
     inner = both.shape[1] // 2
     out = both.new_empty(len(both), inner)
@@ -27,7 +27,7 @@ def gate_forward(both: Tensor, kind: str) -> Tensor:
     return out
 
 
-gate = torch.library.custom_op("bertsmith::gate", gate_forward, mutates_args=())
+gate = torch.library.custom_op("bertsmith::gate", gate_values, mutates_args=())
 
 
 @gate.register_fake
@@ -35,7 +35,7 @@ def _(both, kind):  # type: ignore[no-untyped-def]
     return both.new_empty(both.shape[0], both.shape[1] // 2)
 
 
-def gate_backward(grad: Tensor, both: Tensor, kind: str) -> Tensor:
+def gate_grads(grad: Tensor, both: Tensor, kind: str) -> Tensor:
     out = torch.empty_like(both)
     count, inner = grad.numel(), grad.shape[1]
     given = grad.contiguous()
@@ -43,7 +43,7 @@ def gate_backward(grad: Tensor, both: Tensor, kind: str) -> Tensor:
     return out
 
 
-gate_back = torch.library.custom_op("bertsmith::gate_back", gate_backward, mutates_args=())
+gate_back = torch.library.custom_op("bertsmith::gate_back", gate_grads, mutates_args=())
 
 
 @gate_back.register_fake
@@ -63,7 +63,7 @@ def _differentiate(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
 gate.register_autograd(_differentiate, setup_context=_keep)
 
 
-def activate_forward(given: Tensor, bias: Tensor, kind: str) -> Tensor:
+def activate_values(given: Tensor, bias: Tensor, kind: str) -> Tensor:
     """given (tokens, inner), bias (inner,) -> the activation of each sum"""
     out, (tokens, inner) = torch.empty_like(given), given.shape
     kernels.apply[(triton.cdiv(tokens, ROWS), triton.cdiv(inner, COLUMNS))](
@@ -72,7 +72,7 @@ def activate_forward(given: Tensor, bias: Tensor, kind: str) -> Tensor:
     return out
 
 
-activate = torch.library.custom_op("bertsmith::activate", activate_forward, mutates_args=())
+activate = torch.library.custom_op("bertsmith::activate", activate_values, mutates_args=())
 
 
 @activate.register_fake
@@ -80,7 +80,7 @@ def _(given, bias, kind):  # type: ignore[no-untyped-def]
     return torch.empty_like(given)
 
 
-def activate_backward(grad: Tensor, given: Tensor, bias: Tensor, kind: str) -> tuple[Tensor, Tensor]:
+def activate_grads(grad: Tensor, given: Tensor, bias: Tensor, kind: str) -> tuple[Tensor, Tensor]:
     """What goes back to the product, and to its bias."""
     out, (tokens, inner) = torch.empty_like(given), given.shape
     parts = given.new_empty(triton.cdiv(tokens, EACH), inner, dtype=torch.float32)
@@ -90,7 +90,7 @@ def activate_backward(grad: Tensor, given: Tensor, bias: Tensor, kind: str) -> t
     return out, parts.sum(dim=0).to(bias.dtype)
 
 
-activate_back = torch.library.custom_op("bertsmith::activate_back", activate_backward, mutates_args=())
+activate_back = torch.library.custom_op("bertsmith::activate_back", activate_grads, mutates_args=())
 
 
 @activate_back.register_fake

@@ -5,7 +5,7 @@ kernels are made for long rows of a few sizes: on short ones they spend most of 
 second kernel sorts out, and are handed turned copies. Here a row of up to 128 tokens is one program, whose backward
 pass reads everything once and writes the gradients of all three where the product before wants them.
 
-`forward` and `backward` are what the operations do, for whoever cannot wait for torch's compiler (warming.py).
+`attend` and `attend_back` are what the operations do, for whoever cannot wait for torch's compiler (warming.py).
 
 Imports Triton: only a GPU's path may import this file.
 """
@@ -25,7 +25,7 @@ LOG2E = math.log2(math.e)
 LONG = 128  # tokens of a long row that a program holds; the others come in parts
 
 
-def forward(
+def attend(
     qkv: Tensor, bounds: Tensor, reach: Tensor, cos: Tensor | None, sin: Tensor | None, seed: Tensor | None, heads: int,
     window: int, causal: bool, drop: float,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
@@ -52,7 +52,7 @@ def forward(
     return out, sums
 
 
-attend_packed = torch.library.custom_op("bertsmith::attend_packed", forward, mutates_args=())
+attend_packed = torch.library.custom_op("bertsmith::attend_packed", attend, mutates_args=())
 
 
 @attend_packed.register_fake
@@ -61,7 +61,7 @@ def _(qkv, bounds, reach, cos, sin, seed, heads, window, causal, drop):  # type:
     return qkv.new_empty(qkv.shape[0], qkv.shape[1] // 3), sums
 
 
-def backward(
+def attend_back(
     grad: Tensor, mixed: Tensor, sums: Tensor, qkv: Tensor, bounds: Tensor, reach: Tensor, cos: Tensor | None,
     sin: Tensor | None, seed: Tensor | None, heads: int, window: int, causal: bool, drop: float,
 ) -> Tensor:  # fmt: skip
@@ -90,7 +90,7 @@ def backward(
     return out
 
 
-attend_packed_back = torch.library.custom_op("bertsmith::attend_packed_back", backward, mutates_args=())
+attend_packed_back = torch.library.custom_op("bertsmith::attend_packed_back", attend_back, mutates_args=())
 
 
 @attend_packed_back.register_fake

@@ -56,15 +56,15 @@ def _list_calls(config: Config, length: int, device: torch.device, dtype: torch.
     calls: list[Callable[[], Any]] = []
     for window in {config.window if config.is_local(layer) else 0 for layer in range(config.depth)}:
         facts = (*rows, window, False, 0.0)
-        calls.append(lambda facts=facts: packed_attention.forward(qkv, *facts))  # type: ignore[misc]
-        calls.append(lambda facts=facts: packed_attention.backward(near, near, sums, qkv, *facts))  # type: ignore[misc]
+        calls.append(lambda facts=facts: packed_attention.attend(qkv, *facts))  # type: ignore[misc]
+        calls.append(lambda facts=facts: packed_attention.attend_back(near, near, sums, qkv, *facts))  # type: ignore[misc]
     kind, product = config.activation, zeros(ROWS, inner * (2 if config.gated else 1))
     if kind not in KERNELS:
         return calls
     grad, bias = zeros(ROWS, inner), zeros(inner)
     if config.gated:
-        calls += [lambda: gating.gate_forward(product, kind), lambda: gating.gate_backward(grad, product, kind)]
+        calls += [lambda: gating.gate_values(product, kind), lambda: gating.gate_grads(grad, product, kind)]
     elif config.bias:
-        calls.append(lambda: gating.activate_forward(product, bias, kind))
-        calls.append(lambda: gating.activate_backward(grad, product, bias, kind))
+        calls.append(lambda: gating.activate_values(product, bias, kind))
+        calls.append(lambda: gating.activate_grads(grad, product, bias, kind))
     return calls
