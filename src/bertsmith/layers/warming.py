@@ -26,7 +26,11 @@ def warm(config: Config, lengths: Iterable[int], device: torch.device, dtype: to
 
 @cache
 def _begin(config: Config, length: int, device: torch.device, dtype: torch.dtype) -> list[Thread]:
-    threads = [Thread(target=_try, args=(call, device)) for call in _list_calls(config, length, device, dtype)]
+    try:
+        calls = _list_calls(config, length, device, dtype)
+    except ImportError:  # no Triton, as on Windows
+        return []
+    threads = [Thread(target=_try, args=(call, device)) for call in calls]
     for thread in threads:
         thread.start()
     return threads

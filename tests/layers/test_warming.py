@@ -1,0 +1,43 @@
+"""Kernels are made ready beside a run: that whatever goes wrong there is no concern of the run.
+
+That they are the right ones is checked in kernels_script.py.
+"""
+
+import importlib.util
+import sys
+
+import pytest
+import torch
+
+from bertsmith.layers import warming
+from bertsmith.models.fresh import make_fresh
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def config():
+    sizes = {"vocabulary": 50, "width": 32, "depth": 2, "heads": 1, "inner": 48}
+    warming._begin.cache_clear()
+    yield make_fresh("bert-base", ("mask",), sizes, {"pad": 0}).network.config
+    warming._begin.cache_clear()
+
+
+def test_without_triton_nothing_is_begun(config, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("bertsmith.layers.packed")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr("bertsmith.layers.packed_attention", raising=False)
+    monkeypatch.setitem(sys.modules, "triton", None)
+    warming.warm(config, [16], CPU, torch.float32)
+    assert warming._begin(config, 16, CPU, torch.float32) == []
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is for Linux only")
+def test_a_kernel_that_fails_is_left_to_the_pass_that_needs_it(config):
+    """Without a GPU each of them fails."""
+    warming.warm(config, [16, 256, 16], CPU, torch.float32)
+    for length in (16, 256):
+        threads = warming._begin(config, length, CPU, torch.float32)  # the same again: begun once
+        assert len(threads) == 4
+        for thread in threads:
+            thread.join()
