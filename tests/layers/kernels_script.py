@@ -133,7 +133,7 @@ def check_warming():
         network = make_fresh(preset, ("mask",), sizes, {"pad": 0}).network.half().train()
         for longest in (20, 150):
             seen.clear()
-            for call in warming._list_calls(network.config, reach_of(longest), torch.device("cpu"), torch.float16):
+            for call in warming.list_calls(network.config, [reach_of(longest)], torch.device("cpu"), torch.float16):
                 call()
             ready = set(seen)
             seen.clear()

@@ -28,16 +28,14 @@ def test_without_triton_nothing_is_begun(config, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr("bertsmith.layers.packed_attention", raising=False)
     monkeypatch.setitem(sys.modules, "triton", None)
-    warming.warm(config, [16], CPU, torch.float32)
-    assert warming._begin(config, 16, CPU, torch.float32) == []
+    assert warming.warm(config, [16], CPU, torch.float32) == []
 
 
 @pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is for Linux only")
 def test_a_kernel_that_fails_is_left_to_the_pass_that_needs_it(config):
     """Without a GPU each of them fails."""
-    warming.warm(config, [16, 256, 16], CPU, torch.float32)
-    for length in (16, 256):
-        threads = warming._begin(config, length, CPU, torch.float32)  # the same again: begun once
-        assert len(threads) == 4
-        for thread in threads:
-            thread.join()
+    threads = warming.warm(config, [16, 256, 16], CPU, torch.float32)
+    assert len(threads) == 6  # two of attention for each length, two of the activation
+    for thread in threads:
+        thread.join()
+    assert warming.warm(config, [256, 16], CPU, torch.float32) is threads  # begun once

@@ -2,7 +2,7 @@
 
 In: what the network is, and the lengths of the rows it will read. Each kernel is called once on a few tokens of zeros,
 which compiles it; the passes find it compiled. Without this they would be compiled one by one, each when a pass first
-comes to it. Nothing waits here and nothing is lost when one fails: the pass that needs it will say so.
+comes to it. Nothing is lost when one fails: the pass that needs it will say so.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,19 +15,19 @@ import torch
 from bertsmith.layers.activation import KERNELS
 from bertsmith.layers.config import Config
 
+Calls = list[Callable[[], Any]]
 ROWS = 16  # of the products that an activation reads
 
 
-def warm(config: Config, lengths: Iterable[int], device: torch.device, dtype: torch.dtype) -> None:
-    """Begin; what was begun before is left alone. `lengths` as in `Batch.reach`: powers of two."""
-    for key in sorted(set(lengths)):
-        _begin(config, key, device, dtype)
+def warm(config: Config, lengths: Iterable[int], device: torch.device, dtype: torch.dtype) -> list[Thread]:
+    """Begin, and say who is at it; what was begun before is not begun again. `lengths` as in `Batch.reach`."""
+    return _begin(config, tuple(sorted(set(lengths))), device, dtype)
 
 
 @cache
-def _begin(config: Config, length: int, device: torch.device, dtype: torch.dtype) -> list[Thread]:
+def _begin(config: Config, lengths: tuple[int, ...], device: torch.device, dtype: torch.dtype) -> list[Thread]:
     try:
-        calls = _list_calls(config, length, device, dtype)
+        calls = list_calls(config, lengths, device, dtype)
     except ImportError:  # no Triton, as on Windows
         return []
     threads = [Thread(target=_try, args=(call, device)) for call in calls]
@@ -45,30 +45,38 @@ def _try(call: Callable[[], Any], device: torch.device) -> None:
         return  # a pass that calls it will fail in the same way, where somebody hears of it
 
 
-def _list_calls(config: Config, length: int, device: torch.device, dtype: torch.dtype) -> list[Callable[[], Any]]:
-    from bertsmith.layers import gating, packed_attention  # import Triton, which comes with torch for CUDA
-
+def list_calls(config: Config, lengths: Iterable[int], device: torch.device, dtype: torch.dtype) -> Calls:
     def zeros(*shape: int, kind: torch.dtype = dtype) -> torch.Tensor:
         return torch.zeros(shape, dtype=kind, device=device)
 
-    width, inner, size = config.width, config.inner, config.width // config.heads
+    calls = [call for length in lengths for call in _list_attention(config, length, zeros)]
+    return [*calls, *_list_activation(config, zeros)]
+
+
+def _list_attention(config: Config, length: int, zeros: Callable[..., torch.Tensor]) -> Calls:
+    from bertsmith.layers import packed_attention  # imports Triton, which comes with torch for CUDA
+
+    width, size = config.width, config.width // config.heads
     qkv, near, sums = zeros(length, 3 * width), zeros(length, width), zeros(length, config.heads, kind=torch.float32)
-    bounds = torch.tensor([0, length], dtype=torch.int32, device=device)
-    is_rotary = config.position == "rotary"
-    table = zeros(length, size // 2, kind=torch.float16) if is_rotary else None  # as Network makes them
-    rows = (bounds, zeros(length, 0, kind=torch.int64), table, table, None, config.heads)
-    calls: list[Callable[[], Any]] = []
+    table = zeros(length, size // 2, kind=torch.float16) if config.position == "rotary" else None  # as Network has them
+    bounds = zeros(2, kind=torch.int32)
+    bounds[1] = length
+    calls: Calls = []
     for window in {config.window if config.is_local(layer) else 0 for layer in range(config.depth)}:
-        facts = (*rows, window, False, 0.0)
-        calls.append(lambda facts=facts: packed_attention.attend(qkv, *facts))  # type: ignore[misc]
-        calls.append(lambda facts=facts: packed_attention.attend_back(near, near, sums, qkv, *facts))  # type: ignore[misc]
-    kind, product = config.activation, zeros(ROWS, inner * (2 if config.gated else 1))
-    if kind not in KERNELS:
-        return calls
-    grad, bias = zeros(ROWS, inner), zeros(inner)
-    if config.gated:
-        calls += [lambda: gating.gate_values(product, kind), lambda: gating.gate_grads(grad, product, kind)]
-    elif config.bias:
-        calls.append(lambda: gating.activate_values(product, bias, kind))
-        calls.append(lambda: gating.activate_grads(grad, product, bias, kind))
+        rows = (bounds, zeros(length, 0, kind=torch.int64), table, table, None, config.heads, window, False, 0.0)
+        calls.append(lambda rows=rows: packed_attention.attend(qkv, *rows))  # type: ignore[misc]
+        calls.append(lambda rows=rows: packed_attention.attend_back(near, near, sums, qkv, *rows))  # type: ignore[misc]
     return calls
+
+
+def _list_activation(config: Config, zeros: Callable[..., torch.Tensor]) -> Calls:
+    from bertsmith.layers import gating
+
+    kind, inner = config.activation, config.inner
+    product, grad, bias = zeros(ROWS, inner * (2 if config.gated else 1)), zeros(ROWS, inner), zeros(inner)
+    if kind not in KERNELS or not (config.gated or config.bias):
+        return []
+    if config.gated:
+        return [lambda: gating.gate_values(product, kind), lambda: gating.gate_grads(grad, product, kind)]
+    return [lambda: gating.activate_values(product, bias, kind),
+            lambda: gating.activate_grads(grad, product, bias, kind)]  # fmt: skip

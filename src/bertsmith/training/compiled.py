@@ -8,6 +8,7 @@ it does is the same in each step, and recorded.
 import copy
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from threading import Thread
 from typing import Any
 
 import torch
@@ -68,6 +69,7 @@ class TwinPasses(Passes):
         self.homes: list[Tensor] = []  # the full gradients, kept from step to step
         self.passed = 0  # passes of this step
         self.sent: dict[int, tuple[Work, Batch, dict[str, Tensor]]] = {}  # what the next step reads
+        self.warming: list[Thread] = []
         if compiles:
             for part in self.network.modules():
                 if isinstance(part, Network):  # itself, and a generator within it
@@ -82,7 +84,7 @@ class TwinPasses(Passes):
         """Triton compiles our kernels beside what comes next: importing torch's compiler alone takes seconds."""
         if self.device.type == "cuda" and isinstance(self.settings, Pretraining):
             lengths = [reach_of(phase.length) for phase in self.settings.phases()]
-            warm(network.config, lengths, self.device, network.embed.tokens.weight.dtype)
+            self.warming += warm(network.config, lengths, self.device, network.embed.tokens.weight.dtype)
 
     def run(self, works: Sequence[Work], step: int) -> None:
         if self.network.training != self.full.training:  # telling every part takes a millisecond
@@ -134,6 +136,8 @@ class TwinPasses(Passes):
             torch._foreach_add_(found, [grad.to(home.dtype) for home, grad in zip(found, grads, strict=True)])
 
     def finish(self, optimizer: torch.optim.Optimizer) -> None:
+        while self.warming:  # while a step's end is recorded nobody else may call the device
+            self.warming.pop().join()
         if not self.recorded:
             return self._finish(optimizer)
         end = self.ends.setdefault(tuple(full.grad is not None for full in self.parameters), End(self.pool))
