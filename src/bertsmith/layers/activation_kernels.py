@@ -88,10 +88,7 @@ def gate_back(grad, both, out, count, INNER: tl.constexpr, KIND: tl.constexpr, B
 def apply(
     given, bias, out, tokens, INNER: tl.constexpr, KIND: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Of a product and its bias, which is added here.
-
-    By tiles: which column a number stands in would take longer to divide out than all the rest.
-    """
+    """Of a product and its bias, which is added here. By tiles: a number's column is known, not divided out."""
     columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     there = columns < INNER
