@@ -53,7 +53,9 @@ class Figures:
     def __init__(self, options: argparse.Namespace, command: str) -> None:
         self.options, self.command, self.lock = options, command, threading.Lock()
         held = json.loads(options.out.read_text(encoding="utf-8")) if options.out and options.out.exists() else {}
-        self.rows: dict[str, dict[str, Any]] = {row["name"]: row for row in held.get("rows", [])}
+        # A row that names no commit is of the file's, which the next one to write into it will replace.
+        rows = [{"name": row["name"], "commit": held.get("commit"), **row} for row in held.get("rows", [])]
+        self.rows: dict[str, dict[str, Any]] = {row["name"]: row for row in rows}
         self.facts: dict[str, Any] = {name: held[name] for name in held if name not in ("rows", "command")}
 
     def make(self, name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:

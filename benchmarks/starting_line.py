@@ -228,6 +228,16 @@ def main() -> None:
         for name, change in {"train": "", **CHANGES}.items():
             print(f"{name:20} bertsmith pretrain --corpus CORPUS {' '.join(spell(change, 500, options))}")
         return
+    wanted = {
+        "measure": ("blimp", "data"),
+        "blimp": ("blimp",),
+        "glue": ("data",),
+        "warm": ("data",),
+        "figures": ("out",),
+    }
+    wants = (*(() if options.mode == "figures" else ("corpus",)), *wanted.get(options.mode, ()))
+    if missing := [name for name in wants if getattr(options, name) is None]:
+        parser.error(f"{options.mode} needs {'CORPUS' if missing[0] == 'corpus' else f'--{missing[0]}'}")
     figures = Figures(options, f"python benchmarks/starting_line.py MODE CORPUS --device {options.device}")
     long = options.seconds or (2 if options.tiny else 500 if options.mode == "train" else 68)
     if options.mode == "train":

@@ -5,6 +5,7 @@ That they are the right ones is checked in kernels_script.py.
 
 import importlib.util
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -39,3 +40,9 @@ def test_a_kernel_that_fails_is_left_to_the_pass_that_needs_it(config):
     for thread in threads:
         thread.join()
     assert warming.warm(config, [256, 16], CPU, torch.float32) is threads  # begun once
+
+
+@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is for Linux only")
+def test_heads_of_a_size_without_kernels_have_none_to_make_ready(config):
+    odd = replace(config, width=48)
+    assert len(warming.list_calls(odd, [16, 256], CPU, torch.float32)) == 2  # the activation's

@@ -74,15 +74,19 @@ def _is_packed(qkv: Tensor, batch: Batch, heads: int, drop: float) -> bool:
     """Whether our own kernels take these: in compiled training on a GPU, vectors of a size that they know."""
     if batch.reach is None or batch.watched is not None or not _has_varlen(qkv):
         return False
-    size = qkv.shape[1] // 3 // heads
-    if size not in (32, 64) and not (size == 128 and _has_room(qkv)):
+    if not has_kernels(qkv.shape[1] // 3 // heads, qkv.device):
         return False
     return not drop or batch.is_short  # long rows drop nothing yet
 
 
-def _has_room(qkv: Tensor) -> bool:
-    """Whether programs with heads of 128 fit: they take up to 160 kB of a processor's memory, of which many have 99."""
-    return torch.cuda.get_device_capability(qkv.device) in ((8, 0), (9, 0), (10, 0), (10, 3))
+def has_kernels(size: int, device: torch.device) -> bool:
+    """Whether heads of this size have kernels of ours.
+
+    Programs with heads of 128 take up to 160 kB of a processor's memory, of which many have 99.
+    """
+    if size == 128:
+        return torch.cuda.get_device_capability(device) in ((8, 0), (9, 0), (10, 0), (10, 3))
+    return size in (32, 64)
 
 
 def _attend_packed(qkv: Tensor, batch: Batch, heads: int, turns: Turns | None, window: int, drop: float) -> Tensor:

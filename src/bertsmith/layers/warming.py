@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from bertsmith.layers.activation import KERNELS
+from bertsmith.layers.attention import has_kernels
 from bertsmith.layers.config import Config
 
 Calls = list[Callable[[], Any]]
@@ -49,14 +50,16 @@ def list_calls(config: Config, lengths: Iterable[int], device: torch.device, dty
     def zeros(*shape: int, kind: torch.dtype = dtype) -> torch.Tensor:
         return torch.zeros(shape, dtype=kind, device=device)
 
-    calls = [call for length in lengths for call in _list_attention(config, length, zeros)]
+    calls = [call for length in lengths for call in _list_attention(config, length, device, zeros)]
     return [*calls, *_list_activation(config, zeros)]
 
 
-def _list_attention(config: Config, length: int, zeros: Callable[..., torch.Tensor]) -> Calls:
+def _list_attention(config: Config, length: int, device: torch.device, zeros: Callable[..., torch.Tensor]) -> Calls:
     from bertsmith.layers import packed_attention  # imports Triton, which comes with torch for CUDA
 
     width, size = config.width, config.width // config.heads
+    if not has_kernels(size, device):
+        return []
     qkv, near, sums = zeros(length, 3 * width), zeros(length, width), zeros(length, config.heads, kind=torch.float32)
     table = zeros(length, size // 2, kind=torch.float16) if config.position == "rotary" else None  # as Network has them
     bounds = zeros(2, kind=torch.int32)
