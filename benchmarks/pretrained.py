@@ -6,6 +6,7 @@ stopped goes on where it was.
 """
 
 import argparse
+import atexit
 import json
 import os
 import shlex
@@ -18,7 +19,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 from origins import find_commit, name_machine
@@ -41,7 +42,11 @@ def make_parser(about: str | None, modes: Sequence[str] = ()) -> argparse.Argume
     parser.add_argument("--keep", type=Path, default=Path("pretrained"), help="folder for the encoders of the rows")
     parser.add_argument("--flags", type=shlex.split, default=[], help="more flags of pretrain, as in '--rate 1e-3'")
     parser.add_argument("--commit", help="named in the file where git is not there to tell")
-    parser.add_argument("--cold", action="store_true", help="every run compiles anew; else what a run before it did")
+    parser.add_argument(
+        "--cold",
+        action="store_true",
+        help="every run starts and compiles anew; else the next one's process is ready and finds what others compiled",
+    )
     parser.add_argument("--tiny", action="store_true", help="tiny shapes, seconds a row: does it run")
     parser.add_argument("--list", action="store_true", help="print the commands and run nothing")
     return parser
@@ -126,19 +131,62 @@ def brief(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: brief(value) if isinstance(value, dict) else value for key, value in parts.items()}
 
 
+class Waiting:
+    """A process that has everything imported and waits for the words of its run: of many short runs behind one another
+    each costs what it trains. One waits at a time, while the one before it trains."""
+
+    ready: ClassVar[dict[tuple[str, ...], Any]] = {}  # by program
+    script = """if True:
+        import json, runpy, sys
+        import torch._inductor.compile_fx, bertsmith.cli.app, bertsmith.pretraining
+        line = sys.stdin.readline()
+        if line:
+            program, words = sys.argv[1:], json.loads(line)
+            sys.argv = [program[-1], *words]
+            run, target = (runpy.run_module, program[1]) if program[0] == "-m" else (runpy.run_path, program[0])
+            run(target, run_name="__main__")
+    """
+
+    def __init__(self, program: Sequence[str], env: Mapping[str, str]) -> None:
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        self.process = subprocess.Popen([sys.executable, "-c", self.script, *program], text=True, env=env, **pipes)  # type: ignore[call-overload]
+
+    @classmethod
+    def run(cls, program: Sequence[str], words: Sequence[str], env: Mapping[str, str]) -> tuple[int, str]:
+        """Its status, and what it said of itself; the next one begins to get ready."""
+        mine = cls.ready.pop(tuple(program), None) or cls(program, env)
+        cls.ready[tuple(program)] = cls(program, env)
+        out, err = mine.process.communicate(json.dumps(words) + "\n")
+        return mine.process.returncode, err or out
+
+    @classmethod
+    def leave(cls) -> None:
+        for one in cls.ready.values():
+            one.process.communicate("")
+        cls.ready.clear()
+
+
+atexit.register(Waiting.leave)
+
+
 def pretrain(
     words: Sequence[str], folder: Path, options: argparse.Namespace, program: Sequence[str] = ("-m", "bertsmith")
 ) -> dict[str, Any]:
     """Run `bertsmith pretrain WORDS` into `folder`: its metrics, speed and curve. One that was cut off goes on."""
-    line = [sys.executable, *program, "pretrain", "--corpus", str(options.corpus), *words]
+    line = ["pretrain", "--corpus", str(options.corpus), *words]
     line += ["--device", options.device, "--threads", str(options.threads), *options.flags, "--out", str(folder)]
     line += ["--overwrite"] if options.again else []
     start = time.perf_counter()
-    with tempfile.TemporaryDirectory() as empty:
-        caches = dict.fromkeys(("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"), empty) if options.cold else {}
-        done = subprocess.run(line, capture_output=True, text=True, env={**environment(options), **caches})
-    if done.returncode:
-        raise RuntimeError((done.stderr or done.stdout)[-1500:])
+    if options.cold:
+        with tempfile.TemporaryDirectory() as empty:
+            caches = dict.fromkeys(("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"), empty)
+            done = subprocess.run([sys.executable, *program, *line], capture_output=True, text=True,
+                                  env={**environment(options), **caches})  # fmt: skip
+        status, said = done.returncode, done.stderr or done.stdout
+    else:
+        status, said = Waiting.run(program, line, environment(options))
+    if status:
+        raise RuntimeError(said[-1500:])
     wall = time.perf_counter() - start
     report = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
     speed, settings = report["speed"], report["settings"]
@@ -148,7 +196,7 @@ def pretrain(
         "tokens_per_second": round(speed["tokens_per_second"]),
         "tokens": round(speed["tokens_per_second"] * speed["seconds"]),
         "seconds": round(speed["seconds"], 1),
-        **({} if "nothing to do" in done.stderr else {"wall_s": round(wall, 1)}),
+        **({} if "nothing to do" in said else {"wall_s": round(wall, 1)}),
         "parameters": count_parameters(folder),
         "held_out": {name: one["value"] for name, one in report["metrics"].get("held-out", {}).items()},
         "curve": read_curve(folder / "log.jsonl", settings["steps"]),
