@@ -95,9 +95,11 @@ class House:
         needed = self.tasks[turn.task].starts_from
         if not needed:
             return self.options.folders[turn.model]
-        rate = self.best_rate(turn.model, needed)
-        home = None if rate is None else self.home(Turn(turn.model, needed, rate, 1))
-        return str(home) if home and any(home.glob("*.safetensors")) else None
+        if self.best_rate(turn.model, needed) is None:
+            return None
+        # One that was made anew may have fallen behind another rate, whose weights are gone.
+        kept = [turn for turn in self.first(turn.model, needed) if any(self.home(turn).glob("*.safetensors"))]
+        return str(self.home(max(kept, key=lambda turn: self.value(turn) or 0.0))) if kept else None
 
     def run(self, turns: list[Turn]) -> None:
         """Side by side, the longest first; a row is written as it comes."""

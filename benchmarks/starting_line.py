@@ -239,7 +239,7 @@ def main() -> None:
     if missing := [name for name in wants if getattr(options, name) is None]:
         parser.error(f"{options.mode} needs {'CORPUS' if missing[0] == 'corpus' else f'--{missing[0]}'}")
     figures = Figures(options, f"python benchmarks/starting_line.py MODE CORPUS --device {options.device}")
-    long = options.seconds or (2 if options.tiny else 500 if options.mode == "train" else 68)
+    long = options.seconds or (6 if options.tiny else 500 if options.mode == "train" else 68)
     if options.mode == "train":
         figures.make("smith", lambda: train("", "smith", long, options))
     elif options.mode == "ablate":

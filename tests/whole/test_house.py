@@ -210,6 +210,24 @@ def test_the_rate_is_chosen_by_the_first_seed_and_the_median_tells(tmp_path):
     assert told["tasks"]["sst2"]["seeds"] == 3 and told["low"] < 70 < told["high"] and told["high"] - 70 < 10
 
 
+def test_a_start_made_anew_is_used_though_it_fell_behind_a_rate_whose_weights_are_gone(tmp_path):
+    from house import Turn
+    from house_rows import TASKS
+
+    house, warm = make_house(tmp_path), Turn("ours", "rte-warm", 3e-5, 1)
+    assert house.start(warm) is None
+    first = house.first("ours", "nli")
+    for turn, value in zip(first, (0.7, 0.6), strict=True):
+        house.figures.rows |= one(turn, TASKS["nli"], value)
+    assert house.start(warm) is None  # known, but no weights
+    house.home(first[1]).mkdir(parents=True)
+    (house.home(first[1]) / "model.safetensors").touch()
+    assert house.start(warm) == str(house.home(first[1]))
+    house.home(first[0]).mkdir(parents=True)
+    (house.home(first[0]) / "model.safetensors").touch()
+    assert house.start(warm) == str(house.home(first[0]))
+
+
 def one(turn, task, value):
     return {turn.name: known(turn, task, value)}
 
