@@ -236,7 +236,7 @@ def merge(options: argparse.Namespace) -> None:
         "marks": {name: list(marks) for name, marks in MARKS.items()},
     }
     head: dict[str, Any] = {name: files[0][name] for name in ("about", "date", "commit")}
-    head["commands"] = list(dict.fromkeys(held["command"] for held in files))
+    head["commands"] = list(dict.fromkeys(line for held in files for line in held.get("commands") or [held["command"]]))
     text = json.dumps({**facts, **head, "rows": list(figures.rows.values())}, indent=1) + "\n"
     options.out.write_text(text, encoding="utf-8")
     print(json.dumps(facts["summary"]))

@@ -204,14 +204,20 @@ def draw(figures: Figures, out: Path) -> None:
     good = sorted((row for row in changes if "masked" in row), key=lambda row: row["masked"]["loss"])
     if good:
         figure, axis = pyplot.subplots(figsize=(7, 0.3 * len(good) + 1.2))
-        names = [row["name"].removeprefix("ablate ") for row in good]
-        bars = axis.barh(names, [100 * row["masked"]["accuracy"] for row in good],
-                         color=["#dd8452" if name == "smith" else "#4c72b0" for name in names])  # fmt: skip
-        axis.bar_label(bars, [f"{100 * row['masked']['accuracy']:.1f}  ({row['masked']['loss']:.3f})" for row in good],
-                       padding=2, fontsize=8)  # fmt: skip
+        for place, row in enumerate(good):
+            name, loss = row["name"].removeprefix("ablate "), row["masked"]["loss"]
+            axis.plot(loss, place, "o", color="#dd8452" if name == "smith" else "#4c72b0")
+            axis.annotate(f"{loss:.3f}  ({100 * row['masked']['accuracy']:.1f} %)", (loss, place), (8, -3),
+                          textcoords="offset points", fontsize=8)  # fmt: skip
+        axis.set_yticks(range(len(good)), [row["name"].removeprefix("ablate ") for row in good])
         axis.invert_yaxis()
-        low, high = (100 * f(row["masked"]["accuracy"] for row in good) for f in (min, max))
-        axis.set(xlim=(max(0, low - 3), high + 2), xlabel="masked words right at 15 %, held out (loss)")
+        axis.margins(x=0.15)
+        axis.grid(axis="x", color="#dddddd")
+        axis.set_axisbelow(True)
+        seconds = min(row["seconds"] for row in good), max(row["seconds"] for row in good)
+        axis.set(
+            xlabel=f"masked loss at 15 %, held out (words right), after {seconds[0]:.0f} to {seconds[1]:.0f} s of steps"
+        )
         axis.spines[["top", "right"]].set_visible(False)
         figure.tight_layout()
         figure.savefig(out / "starting-line-ablations.svg", metadata={"Date": None})

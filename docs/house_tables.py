@@ -35,7 +35,11 @@ def cell(one: dict[str, Any] | None) -> str:
         return "no mask head"
     if one.get("value") is None:
         return "…"
-    return f"{one['value']:.1f} [{one['low']:.1f}, {one['high']:.1f}]"
+    tasks = one.get("tasks", {}).items()
+    missing = [TASKS[name].partition(",")[0] for name, task in tasks if task["seeds"] < task["of_seeds"]]
+    told = f" (seeds missing: {', '.join(missing)})" if missing else ""
+    told = f" ({one['seeds']} of {one['of_seeds']} seeds)" if one.get("seeds", 0) < one.get("of_seeds", 0) else told
+    return f"{one['value']:.1f} [{one['low']:.1f}, {one['high']:.1f}]{told}"
 
 
 def house() -> str:
@@ -139,13 +143,21 @@ def proxies() -> str:
                 f"{masked['loss']:.3f}" if "loss" in masked else "",
                 f"{100 * words['all']:.1f}" if "all" in words else "",
                 f"{100 * blimp['accuracy']:.1f}" if "accuracy" in blimp else "",
-                f"{row['tasks']['mean']:.1f}" if "mean" in row.get("tasks", {}) else "",
+                tell_tasks(row.get("tasks", {})),
                 f"{row['tokens_per_second'] / 1e6:.2f}M", f"{row['seconds']:.0f} s",
             ])  # fmt: skip
-        head = ["trial", "corpus", "expected", "masked at 15 %", "loss", "words", "BLiMP (100 a set)", "five tasks",
-                "tokens/s", "trained"]  # fmt: skip
+        head = ["trial", "corpus", "expected", "masked at 15 %", "loss", "words", "BLiMP (100 a set)",
+                "mean of CoLA, SST-2, MRPC, RTE, STS-B", "tokens/s", "trained"]  # fmt: skip
         parts.append(f"{heading(found)}\n\n{table(head, rows)}")
     return "\n\n".join(parts)
+
+
+def tell_tasks(tasks: dict[str, Any]) -> str:
+    """The mean, and the five by themselves; one that was cut off is a dash."""
+    if not tasks or "error" in tasks:
+        return ""
+    each = ", ".join(f"{tasks[name]:.1f}" if name in tasks else "–" for name in ("cola", "sst2", "mrpc", "rte", "stsb"))
+    return f"{tasks['mean']:.1f} ({each})" if "mean" in tasks else f"({each})"
 
 
 HOUSE = {
