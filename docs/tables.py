@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,17 @@ def rewrite(path: Path, fill: Callable[[str], str]) -> None:
     path.write_text(filled, encoding="utf-8")
 
 
+MANY = 4  # commands are no longer worth reading one by one
+
+
 def heading(found: dict[str, Any]) -> str:
-    """The machine, and the command; of a file that was merged, all of them."""
-    commands = "`, `".join(found["commands"] if "commands" in found else [found["command"]])
-    return f"{found['about']}: `{commands}` ({found['date']})"
+    """The machine, and the command; of a file that was merged from many calls, what they share."""
+    commands = found.get("commands") or [found["command"]]
+    shown = "`, `".join(commands) if len(commands) < MANY else f"{share_words(commands)}` in {len(commands)} calls, `…"
+    return f"{found['about']}: `{shown}` ({found['date']})".replace(", `…`", "")
+
+
+def share_words(commands: list[str]) -> str:
+    """The words that all of these begin with; the rest is in the file."""
+    places = zip(*(line.split() for line in commands), strict=False)
+    return " ".join([*(words[0] for words in takewhile(lambda words: len(set(words)) == 1, places)), "…"])
