@@ -4,8 +4,8 @@
     python benchmarks/pretraining_checks.py                # a corpus of this project's own words, on the CPU
 
 For each way of asking, at small sizes: the losses of compiled passes in bf16 must be those of plain ones in autocast to
-rounding; and with `deterministic` a run that was stopped and goes on must end with the bits of one that was not. Prints
-a line a check; ends with status 1 if one fails.
+rounding, with every kernel made ready beside them; and with `deterministic` a run that was stopped and goes on must end
+with the bits of one that was not. Prints a line a check; ends with status 1 if one fails.
 """
 
 import argparse
@@ -21,6 +21,7 @@ import torch
 
 import bertsmith
 from bertsmith.errors import BertsmithError
+from bertsmith.layers import warming
 from bertsmith.training.progress import Watcher
 
 SIZES: dict[str, Any] = {"depth": 3, "width": 128, "heads": 2, "tokens": 16_384, "pass_tokens": 8192, "dropout": 0.0,
@@ -61,6 +62,8 @@ def check_losses(options: argparse.Namespace, folder: Path, way: dict[str, Any])
     compiled, seconds = train(options, folder / "compiled", way)
     plain, _ = train(options, folder / "plain", way, compile=False)
     apart = max(abs(one - other) / other for one, other in zip(compiled, plain, strict=True))
+    if warming.failures:
+        return f"FAILED: kernels were not made ready: {warming.failures[0]}"
     told = f"loss {compiled[0]:.4f} to {compiled[-1]:.4f}, plain {plain[-1]:.4f}, apart {apart:.2%}, {seconds:.0f} s"
     # Where chance is drawn in another place, what is dropped differs: there both must only learn.
     is_fine = apart < CLOSE or way.get("dropout", 0.0) > 0

@@ -2,10 +2,11 @@
 
 In: what the network is, and the lengths of the rows it will read. Each kernel is called once on a few tokens of zeros,
 which compiles it; the passes find it compiled. Without this they would be compiled one by one, each when a pass first
-comes to it. Nothing is lost when one fails: the pass that needs it will say so.
+comes to it. Nothing is lost when one fails: the pass that needs it will say so. That one did is kept in `failures`.
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from functools import cache
 from threading import Thread
 from typing import Any
@@ -18,6 +19,8 @@ from bertsmith.layers.config import Config
 
 Calls = list[Callable[[], Any]]
 ROWS = 16  # of the products that an activation reads
+
+failures: list[Exception] = []  # so that a check can tell a start that was made ready from one that never was
 
 
 def warm(config: Config, lengths: Iterable[int], device: torch.device, dtype: torch.dtype) -> list[Thread]:
@@ -39,11 +42,10 @@ def _begin(config: Config, lengths: tuple[int, ...], device: torch.device, dtype
 
 def _try(call: Callable[[], Any], device: torch.device) -> None:
     try:
-        if device.type == "cuda":
-            torch.cuda.set_device(device)
-        call()
-    except Exception:
-        return  # a pass that calls it will fail in the same way, where somebody hears of it
+        with torch.cuda.device(device) if device.type == "cuda" else nullcontext():  # a thread begins with the first
+            call()
+    except Exception as failed:  # a pass that calls it will fail in the same way, where somebody hears of it
+        failures.append(failed)
 
 
 def list_calls(config: Config, lengths: Iterable[int], device: torch.device, dtype: torch.dtype) -> Calls:
