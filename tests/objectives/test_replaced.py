@@ -107,6 +107,39 @@ def test_measures(networks):
     assert found["generator_accuracy"][1].item() == len(asked.given["at"])
 
 
+@pytest.mark.parametrize("share", [0.25, 0.5, 0.8])
+def test_places_that_stay_hidden_are_filled_by_the_network_itself(networks, share, tmp_path):
+    """Its loss there is that of masked tokens at those places alone; of the others it tells which were replaced."""
+    filler = load_saved(make_reference("electra", "mask"), tmp_path / "filler").network
+    networks[0].heads["mask"] = filler.heads["mask"]
+    masking = MaskedTokens(VOCABULARY, 0.4, masked=1.0, random=0.0)
+    objective, rows = ReplacedTokens(masking, networks[1], stay_hidden=share), make_rows()
+    assert objective.heads == ("replaced", "mask") and objective.names == ("generator", "replaced", "masked")
+    asked = ask(objective, rows)
+    before, at, own = torch.tensor([id for row in rows for id in row]), asked.given["at"], asked.given["own"]
+    assert len(own) == round(share * len(at)) == len(own.unique()) and torch.isin(own, at).all()
+    assert (asked.batch.ids[own] == VOCABULARY.mask).all()
+    changed = asked.batch.ids != before
+    assert torch.isin(changed.nonzero()[:, 0], at).all()
+    assert torch.equal(asked.given["replaced"], changed.index_fill(0, own, False))
+    assert not asked.given["judged"][own].any()
+    assert objective.expect(count_ordinary(rows), len(rows), 0.0) == {
+        "generator": len(at), "replaced": count_ordinary(rows) - len(own), "masked": len(own)
+    }  # fmt: skip
+    hidden = networks[0](asked.batch)
+    cost, count = objective.losses(networks[0], hidden, asked.batch, asked.given)["masked"]
+    scores = networks[0].score(hidden, asked.batch, "mask")[own]
+    wanted = torch.nn.functional.cross_entropy(scores.float(), before[own], reduction="sum")
+    assert cost.item() == pytest.approx(wanted.item(), rel=1e-5) and count.item() == len(own)
+    right, of = objective.measures(networks[0], hidden, asked.batch, asked.given)["masked_accuracy"]
+    assert right.item() == (scores.argmax(-1) == before[own]).sum().item() and of.item() == len(own)
+
+
+def test_all_places_cannot_stay_hidden(networks):
+    with pytest.raises(BertsmithError, match=r"stay_hidden is 1\.0; it must be from 0 to below 1"):
+        ReplacedTokens(MaskedTokens(VOCABULARY), networks[1], stay_hidden=1.0)
+
+
 def test_chunks_change_nothing_but_rounding(networks):
     rows = make_rows()
     whole, parts = make(networks), make(networks, chunk=4)

@@ -101,6 +101,7 @@ def test_weights_and_stages_go_over_the_run(corpus):
         ({"temperature": 0.0}, "temperature is 0.0; it must be above 0"),
         ({"generator_share": 1.5}, "generator_share is 1.5; it must be above 0 and at most 1"),
         ({"replaced_weight": -1.0}, "replaced_weight is -1.0"),
+        ({"asks": "replaced", "stay_hidden": 1.0}, "stay_hidden is 1.0; it must be from 0 to below 1"),
         ({"mask_replace": -0.1}, "mask_replace is -0.1; it must be at least 0"),
         ({"random_replace": 0.3}, "mask_replace and random_replace are 0.8 and 0.3; together they must be at most 1"),
     ],

@@ -90,6 +90,21 @@ def test_a_generator_of_another_size(corpus, tmp_path):
     assert "has another shape; a fresh one begins" in said[0]
 
 
+def test_some_places_stay_hidden(corpus, tmp_path):
+    """The network learns to fill them beside what it tells of the others; a killed run's plan knows both heads."""
+    run = pretrain(corpus, tmp_path / "out", "electra", stay_hidden=0.5, replaced_weight=7.0, max_steps=3, log_every=1)
+    record = read_log(run.folder)[0]
+    whole = record["generator"] + 7 * record["replaced"] + record["masked"]
+    assert record["loss"] == pytest.approx(whole, rel=1e-4)
+    assert {"masked_accuracy", "replaced_accuracy", "generator_accuracy"} <= set(run.metrics)
+    assert len(bertsmith.load(run.folder).fill("It was a [MASK].").answers) > 0
+    model, told = transformers.ElectraForMaskedLM.from_pretrained(run.folder, output_loading_info=True)
+    assert not told["missing_keys"] and model is not None
+    with pytest.raises(BertsmithError, match="stay_hidden is for replaced tokens, and asks is 'masked'"):
+        pretrain(corpus, tmp_path / "none", "roberta", stay_hidden=0.5, max_steps=1)
+    assert not (tmp_path / "none" / "model.safetensors").exists()
+
+
 @pytest.mark.parametrize(
     ("settings", "told"), [({"minutes": 1}, "less than one step of"), ({"max_steps": 3}, None), ({}, "1 step of")]
 )

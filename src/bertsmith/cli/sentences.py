@@ -76,6 +76,7 @@ PRETRAINING = {
     "z_loss": "How strongly the softmax's denominator is kept near 1; 0: off.",
     "generator_share": "replaced: the generator's width, as a share of the encoder's.",
     "replaced_weight": "replaced: of telling which words were replaced, beside the generator's loss.",
+    "stay_hidden": "replaced: the share of the generator's places that stay masked, for the network to fill itself.",
     "teacher": "distilled, relations: the folder of the model to learn from.",
     "temperature": "distilled: how much both distributions over words are softened.",
     "distil_weights": "distilled: of the teacher's distribution, the hidden words, the states' angle, as in 5,2,1.",

@@ -11,6 +11,7 @@ from torch import nn
 
 from bertsmith.data.rows_plan import RowKind
 from bertsmith.data.shards import Corpus
+from bertsmith.errors import BertsmithError
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from bertsmith.models.fitting import fresh_tensor
 from bertsmith.models.growing import grow_vocabulary
@@ -96,11 +97,15 @@ class Pending:
 def make_objective(asking: "Asking", corpus: Corpus, seed: int) -> Made:
     stages = asking.stages()
     named = name_questions(stages)
+    if asking.stay_hidden and "replaced" not in named:
+        told = f"stay_hidden is for replaced tokens, and asks is {asking.asks!r}"
+        raise BertsmithError(f"{told}; ask for them (asks), or leave it out.")
     rows: RowKind = "next" if "next" in named else "order" if "order" in named else "single"
     share = asking.generator_share if "replaced" in named else 0.0
     teacher = open_teacher(str(asking.teacher), corpus) if set(named) & set(TAUGHT) else None
     maker = Maker(asking, corpus, seed, teacher)
-    made = Made(Pending(name_heads(stages)), rows, share, teacher=teacher, notes=maker.notes)
+    heads = dict.fromkeys((*name_heads(stages), *(("mask",) if asking.stay_hidden else ())))
+    made = Made(Pending(tuple(heads)), rows, share, teacher=teacher, notes=maker.notes)
     if share or teacher is not None:
         made.build = partial(maker.build, stages)
     else:
@@ -134,7 +139,8 @@ class Maker:
             return NextToken(self.vocabulary, self.asking.z_loss)
         if question == "replaced":
             assert generator is not None
-            return ReplacedTokens(self._mask(0.85, 0.0), generator, self.asking.replaced_weight)  # as first released
+            masking = self._mask(0.85, 0.0)  # as first released
+            return ReplacedTokens(masking, generator, self.asking.replaced_weight, self.asking.stay_hidden)
         if question == "distilled":
             assert network is not None and self.teacher is not None
             return self._distil(network, self.teacher)

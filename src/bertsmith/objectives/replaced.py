@@ -1,7 +1,8 @@
 """Replaced tokens (ELECTRA, arXiv 2003.10555): a small generator fills masks, the network says which tokens it made up.
 
 Both learn together: the generator from what stood there, the network from which tokens differ from the text. Nothing
-flows back through the generator's choice.
+flows back through the generator's choice. Some of the places may stay hidden, for the network to fill itself: so it
+learns both in one pass, and goes on filling masks.
 """
 
 from collections.abc import Mapping
@@ -20,21 +21,31 @@ from bertsmith.objectives.objective import Asked, Objective, Summed
 
 class ReplacedTokens(Objective):
     name = "replaced"
-    heads = ("replaced",)
+    heads: tuple[str, ...] = ("replaced",)
     alters = True
-    names = ("generator", "replaced")
+    names: tuple[str, ...] = ("generator", "replaced")
 
-    def __init__(self, masking: MaskedTokens, generator: Network, weight: float = 50.0) -> None:
+    def __init__(
+        self, masking: MaskedTokens, generator: Network, weight: float = 50.0, stay_hidden: float = 0.0
+    ) -> None:
         """`masking` says what the generator must fill; that of the first release is
         `MaskedTokens(vocabulary, masked=0.85, random=0.0)`. `share_tables` makes the generator read with the network's
-        own tables.
+        own tables. Of the places, `stay_hidden` is the share that the network fills itself.
         """
         if "mask" not in generator.heads:
             raise BertsmithError("the generator has no head for masked tokens (`mask`).")
-        self.masking, self.generator, self.weight = masking, generator, weight
+        if not 0 <= stay_hidden < 1:
+            raise BertsmithError(f"stay_hidden is {stay_hidden}; it must be from 0 to below 1.")
+        self.masking, self.generator, self.weight, self.stay_hidden = masking, generator, weight, stay_hidden
+        if stay_hidden:
+            self.heads, self.names = (*self.heads, "mask"), (*self.names, "masked")
 
     def expect(self, tokens: int, rows: int, done: float) -> dict[str, float]:
-        return {"generator": self.masking.expect(tokens, rows, done)["masked"], "replaced": tokens}
+        places = self.masking.expect(tokens, rows, done)["masked"]
+        own = len(self._stay(int(places), torch.device("cpu")))
+        return {
+            "generator": places, "replaced": tokens - own, **({"masked": own} if self.stay_hidden else {})
+        }  # fmt: skip
 
     def weights(self, done: float) -> dict[str, float]:
         return {"replaced": self.weight}
@@ -48,12 +59,15 @@ class ReplacedTokens(Objective):
         )
         made = self._sample(states, asked.batch, at)
         ids = batch.ids.scatter(0, at, torch.where(gold >= 0, made, batch.ids[at]))
-        more = {
-            "generator_cost": cost,
-            "generator_count": count,
-            "replaced": ids != batch.ids,
-            "judged": ~self.masking.lookup.on(ids.device).special[batch.ids],
-        }
+        judged = ~self.masking.lookup.on(ids.device).special[batch.ids]
+        more = {"generator_cost": cost, "generator_count": count}
+        if self.stay_hidden:
+            stay = self._stay(len(at), at.device)
+            own = at[stay]
+            ids = ids.scatter(0, own, asked.batch.ids[own])
+            judged = judged.index_fill(0, own, False)
+            more |= {"own": own, "own_gold": gold[stay]}
+        more |= {"replaced": (ids != batch.ids) & judged, "judged": judged}
         if not torch.is_grad_enabled():  # on held-out rows one wants to know how often it is right
             more["generator_right"], _ = count_right(self.generator, states, asked.batch, at, gold, self.masking.chunk)
         return Asked(batch.reading(ids), {**asked.given, **more})
@@ -61,11 +75,15 @@ class ReplacedTokens(Objective):
     def losses(self, network: Network, hidden: Tensor, batch: Batch, given: Mapping[str, Tensor]) -> Summed:
         scores = network.score(hidden, batch, "replaced")[:, 0].float()  # (tokens,)
         cost = F.binary_cross_entropy_with_logits(scores, given["replaced"].float(), reduction="none")
-        judged = given["judged"]
-        return {
+        judged, masking = given["judged"], self.masking
+        found: Summed = {
             "generator": (given["generator_cost"], given["generator_count"]),
             "replaced": (torch.where(judged, cost, 0.0).sum(), judged.sum()),
         }
+        if "own" in given:
+            own, gold = given["own"], given["own_gold"]
+            found["masked"] = token_costs(network, hidden, batch, own, gold, masking.z_loss, masking.chunk)
+        return found
 
     def measures(self, network: Network, hidden: Tensor, batch: Batch, given: Mapping[str, Tensor]) -> Summed:
         """`replaced_found` is over the replaced tokens alone: most are not, so accuracy is high without any insight."""
@@ -79,6 +97,9 @@ class ReplacedTokens(Objective):
         measured: Summed = {name: (right.sum(), of.sum()) for name, (right, of) in found.items()}
         if "generator_right" in given:
             measured["generator_accuracy"] = given["generator_right"], given["generator_count"]
+        if "own" in given:
+            right = count_right(network, hidden, batch, given["own"], given["own_gold"], self.masking.chunk)
+            measured["masked_accuracy"] = right
         return measured
 
     def parts(self) -> dict[str, nn.Module]:
@@ -88,6 +109,11 @@ class ReplacedTokens(Objective):
         generator = parts["generator"]
         assert isinstance(generator, Network)
         self.generator = generator
+
+    def _stay(self, places: int, device: torch.device) -> Tensor:
+        """Which of so many places stay hidden: evenly among them, as they were drawn at random already."""
+        count = round(self.stay_hidden * places)
+        return torch.arange(count, device=device) * places // max(1, count)
 
     @torch.no_grad()
     def _sample(self, states: Tensor, batch: Batch, at: Tensor) -> Tensor:

@@ -33,6 +33,7 @@ class Asking:
     z_loss: float = 0.0
     generator_share: float = 0.25  # replaced: the generator's width, as a share of the network's
     replaced_weight: float = 50.0  # replaced: of the loss of telling them, beside the generator's
+    stay_hidden: float = 0.0  # replaced: of the generator's places, those that the network fills itself
     teacher: str | None = None  # distilled, relations: the folder of the model to learn from
     temperature: float = 2.0  # distilled: softens both distributions
     distil_weights: str = "5,2,1"  # distilled: of the teacher's distribution, the hidden words, the states' angle
@@ -50,6 +51,8 @@ class Asking:
         for name in ("replaced_weight", "z_loss", "mask_replace", "random_replace"):
             if getattr(self, name) < 0:
                 raise BertsmithError(f"{name} is {getattr(self, name)}; it must be at least 0.")
+        if not 0 <= self.stay_hidden < 1:
+            raise BertsmithError(f"stay_hidden is {self.stay_hidden}; it must be from 0 to below 1.")
         if self.mask_replace + self.random_replace > 1 + 1e-9:
             told = f"mask_replace and random_replace are {self.mask_replace:g} and {self.random_replace:g}"
             raise BertsmithError(f"{told}; together they must be at most 1.")
