@@ -1,7 +1,6 @@
 """An encoder that no other library opens, for comparison: ReLU², normed queries and keys, skips along the stream.
 
     python benchmarks/free_form.py pretrain --recipe free --corpus CORPUS --minutes 8 --out DIR
-    python benchmarks/free_form.py pretrain --asks masked:0.5,replaced:0.5 --corpus CORPUS --minutes 8 --out DIR
 
 After `install()` this process reads, trains and writes the family `free` by the package's own loop, loaders and verbs:
 ModernBERT's parts, but a feed-forward of four times the width with ReLU² and no gate, queries and keys of length 1
@@ -75,12 +74,6 @@ def install() -> None:
     """Make the family known to this process; others stay as they are."""
     if NAME in families.BY_TYPE:
         return
-    # No class of other libraries tells replaced tokens in a ModernBERT: its head, and a generator that is narrower than
-    # the table it shares, are for trials only.
-    for one in (modernbert.FAMILY, FREE):
-        object.__setattr__(one, "heads", with_replaced)
-        object.__setattr__(one, "names", {**one.names, "embed.project": "embeddings.project"})
-        object.__setattr__(one, "fields", {**one.fields, "embed_width": "embedding_size"})
     ACTIVATIONS["relu2"] = lambda x: F.relu(x).square()
     family.ACTIVATION_NAMES["relu2"] = "relu2"
     families.FAMILIES.append(FREE)
@@ -103,13 +96,6 @@ def install() -> None:
         return walk_free(self, batch) if self.config.family == NAME else walk(self, batch)
 
     Network.__init__, Network.states = begin, states  # type: ignore[method-assign]
-
-
-def with_replaced(settings: family.Settings) -> dict[str, family.FamilyHead]:
-    names = {"dense": "replaced.dense", "out": "replaced.out"}
-    found = modernbert.heads(settings)
-    mask = replace(found["mask"], dense="embed_width")
-    return {**found, "mask": mask, "replaced": family.FamilyHead("ForPreTraining", names, dense="width")}
 
 
 def walk_free(network: Network, batch: Batch) -> Iterator[Tensor]:

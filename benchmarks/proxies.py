@@ -141,8 +141,7 @@ def work(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """A run, and what is measured of it; what the run cost is kept though something behind it fails."""
     trial, folder, length = TRIALS[name], options.keep / name, 32 if options.tiny else 128
     options.corpus = options.corpora[trial.corpus]
-    is_own = trial.recipe == free_form.NAME or "replaced" in trial.flags
-    program = (str(Path(free_form.__file__)),) if is_own else ("-m", "bertsmith")
+    program = (str(Path(free_form.__file__)),) if trial.recipe == free_form.NAME else ("-m", "bertsmith")
     found: dict[str, Any] = {"corpus": trial.corpus, "expected": trial.expected}
     found |= pretrain(spell(name, options), folder, options, program)
     parts = {

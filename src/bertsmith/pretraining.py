@@ -25,7 +25,7 @@ from bertsmith.models.checkpoint import load_checkpoint
 from bertsmith.models.families import find_family
 from bertsmith.models.files import read_json, read_settings, take_folder
 from bertsmith.models.hub import locate
-from bertsmith.objectives.making import GENERATOR, copy_weights
+from bertsmith.objectives.making import ASIDE, GENERATOR, copy_weights
 from bertsmith.pretraining_results import HELD_OUT, describe_run, find_surprise, write_folder, write_results
 from bertsmith.tasks.texts import take_count
 from bertsmith.training import timing
@@ -165,7 +165,8 @@ def describe(start: Start, minutes: float | None, model: str | Path | None) -> d
 def forget_plan(folder: RunFolder) -> None:
     """What belongs to the run that was here before."""
     (folder.path / PLAN).unlink(missing_ok=True)
-    shutil.rmtree(folder.path / GENERATOR, ignore_errors=True)
+    for beside in (GENERATOR, ASIDE):
+        shutil.rmtree(folder.path / beside, ignore_errors=True)
 
 
 def carry_out(
@@ -177,7 +178,7 @@ def carry_out(
     if last is not None:
         say(f"going on from {last.name}.")
         copy_weights(load_checkpoint(last).network, start.checkpoint.network)
-        start.made.go_on_from(last)
+        start.made.go_on_from(last, start.checkpoint.network)
     elif ranks.is_first:
         forget_plan(folder)
     network = start.checkpoint.network.to(ranks.device)

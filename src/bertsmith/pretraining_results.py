@@ -33,10 +33,10 @@ SEEN = 100  # points between which the tokens that were seen are a straight line
 def write_folder(start: Start, folder: Path) -> None:
     """A model folder that others open; of codes that no tokenizer made, without a tokenizer."""
     save_checkpoint(start.checkpoint, folder)
-    start.made.save(folder)
+    start.made.save(folder, start.checkpoint.network)
     tokenizer, limit = start.corpus.tokenizer(), start.checkpoint.config.limit
     for each in (folder, folder / GENERATOR):
-        if tokenizer is not None and each.exists():
+        if tokenizer is not None and (each / "config.json").exists():
             tokenizer.limit = min(tokenizer.limit or limit, limit)  # others cut long texts by it
             tokenizer.save(each)
 

@@ -35,6 +35,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "order": {"recipe": "albert", "optimizer": "adamw"},  # all layers have the same weights
     "causal": {"recipe": "bert", "asks": "causal+masked", "causal_share": 0.5},
     "replaced": {"recipe": "electra", "heads": 4, "tokens": 768},
+    "aside": {"recipe": "bert", "asks": "masked:0.4,replaced:0.6", "stay_hidden": 0.25, "tokens": 768},
     "distilled": {"recipe": "bert", "asks": "distilled", "teacher": "teacher"},
     "muon": {"recipe": "smith", "tokens": 768},
     "few": {"recipe": "smith", "tokens": 256, "recompute": True},  # a pass for two processes
@@ -43,7 +44,7 @@ SPREAD = {
     f"{name}-{spread}": {**asked, "spread": spread} for name, asked in ASKED.items() for spread in ("ddp", "fsdp")
 }
 CHUNKED = ("masked-fsdp", "replaced-fsdp", "distilled-fsdp")
-STOPPED = ("masked-ddp", "replaced-fsdp", "muon-ddp", "muon-fsdp")
+STOPPED = ("masked-ddp", "replaced-fsdp", "aside-fsdp", "muon-ddp", "muon-fsdp")
 
 
 def train(corpus: Path, out: Path, name: str) -> None:

@@ -66,7 +66,8 @@ def read_last(run):
     """Every tensor of the last checkpoint by file and name."""
     (last,) = run.glob("checkpoints/last-*")
     assert last.name == "last-000008"
-    names = [name for name in ("model", "optimizer", "generator/model") if (last / f"{name}.safetensors").exists()]
+    known = ("model", "optimizer", "generator/model", "aside/model")
+    names = [name for name in known if (last / f"{name}.safetensors").exists()]
     files = {name: safetensors.torch.load_file(last / f"{name}.safetensors") for name in names}
     return {(name, key): tensor for name, file in files.items() for key, tensor in file.items()}
 

@@ -3,6 +3,8 @@
 import json
 
 import pytest
+import safetensors.torch
+import torch
 import transformers
 from pretraining_made import SHORT, STEPS, Stop, assert_same, pretrain
 
@@ -103,6 +105,42 @@ def test_some_places_stay_hidden(corpus, tmp_path):
     with pytest.raises(BertsmithError, match="stay_hidden is for replaced tokens, and asks is 'masked'"):
         pretrain(corpus, tmp_path / "none", "roberta", stay_hidden=0.5, max_steps=1)
     assert not (tmp_path / "none" / "model.safetensors").exists()
+
+
+def test_a_family_without_a_head_for_replaced_tokens_learns_from_them(corpus, tmp_path):
+    """The generator and what tells them lie beside the model, which opens as if they had never been."""
+    asked = {"asks": "masked:0.5,replaced:0.5", "stay_hidden": 0.5, **SHORT, "log_every": 1}
+    run = pretrain(corpus, tmp_path / "whole", "smith", **asked)
+    model, told = transformers.ModernBertForMaskedLM.from_pretrained(run.folder, output_loading_info=True)
+    assert not told["missing_keys"] and not told["unexpected_keys"] and model is not None
+    assert {"masked_accuracy", "replaced_accuracy", "generator_accuracy"} <= set(run.metrics)
+    assert "replaced" not in read_log(run.folder)[0] and "replaced" in read_log(run.folder)[-2]
+    beside = safetensors.torch.load_file(run.folder / "aside" / "model.safetensors")
+    assert {name.partition(".")[0] for name in beside} == {"generator", "judge"}
+    assert "generator.embed.tokens.weight" not in beside  # it reads with the network's own table
+    assert len(bertsmith.load(run.folder).fill("It was a [MASK].").answers) > 0
+
+    with pytest.raises((RuntimeError, BertsmithError)):
+        pretrain(corpus, tmp_path / "parts", "smith", **asked, watchers=[Stop(STEPS - 2, RuntimeError)])
+    pretrain(corpus, tmp_path / "parts", "smith", **asked)
+    for name in ("model.safetensors", "aside/model.safetensors"):
+        one, other = (safetensors.torch.load_file(tmp_path / part / name) for part in ("whole", "parts"))
+        assert all(torch.equal(one[key], other[key]) for key in one)
+
+    on = bertsmith.pretrain(corpus, tmp_path / "on", model=run.folder, recipe="smith", asks="replaced", lengths="32",
+                            tokens=256, max_steps=1, rate=1e-12, weight_decay=0.0, device="cpu")  # fmt: skip
+    after = safetensors.torch.load_file(on.folder / "aside" / "model.safetensors")
+    assert all(torch.allclose(beside[key], after[key], atol=1e-6) for key in beside)
+
+
+def test_replaced_tokens_alone_leave_a_bare_encoder(corpus, tmp_path):
+    run = pretrain(corpus, tmp_path / "out", "bert", asks="replaced", max_steps=2)
+    _, told = transformers.BertModel.from_pretrained(run.folder, output_loading_info=True)
+    assert [key for key in told["missing_keys"] if "pooler" not in key] == [] and not told["unexpected_keys"]
+    said = []
+    bertsmith.pretrain(corpus, tmp_path / "on", model=run.folder, recipe="bert", asks="replaced", generator_share=0.5,
+                       lengths="32", tokens=256, max_steps=1, device="cpu", say=said.append)  # fmt: skip
+    assert "has another shape; a fresh one begins" in said[0]
 
 
 @pytest.mark.parametrize(

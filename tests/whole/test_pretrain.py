@@ -188,7 +188,7 @@ def strange(tmp_path_factory):
         ("short/corpus", {"recipe": "bert", "lengths": "8"}, "is a single document"),
         ("all-seen/corpus", {"minutes": 1, "max_steps": 3}, "leave max_steps and epochs out"),
         ("all-seen/corpus", {"minutes": -1}, "minutes is -1; it must be a number above 0"),
-        ("all-seen/corpus", {"recipe": "electra", "preset": "distilbert-base"}, "has no head for replaced"),
+        ("all-seen/corpus", {"recipe": "bert", "preset": "distilbert-base"}, "has no head for follows"),
         ("all-seen/corpus", {"positions": 16}, "rows of 32 tokens are too long for an encoder that reads 16"),
         ("all-seen/corpus", {"heads": 3}, "width 32 does not divide into 3"),
         ("all-seen/corpus", {"heads": 32}, "rotary positions need an even number"),

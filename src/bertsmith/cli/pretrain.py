@@ -132,7 +132,7 @@ def find_use(folder: Path) -> str:
     """What a person may try next with what is in the folder."""
     from bertsmith.models.files import read_settings as read_model
 
-    filling = folder / "generator" if (folder / "generator").is_dir() else folder
+    filling = folder / "generator" if (folder / "generator" / "config.json").exists() else folder
     architectures = read_model(filling).get("architectures") or [""]
     is_asked = architectures[0].endswith(("MaskedLM", "PreTraining"))
     if not is_asked or not (filling / "tokenizer.json").exists():  # without words to fill, or of codes

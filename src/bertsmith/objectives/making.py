@@ -12,7 +12,11 @@ from torch import nn
 from bertsmith.data.rows_plan import RowKind
 from bertsmith.data.shards import Corpus
 from bertsmith.errors import BertsmithError
+from bertsmith.layers.config import Config, HeadShape
+from bertsmith.layers.heads import Head
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from bertsmith.models.family import Family
+from bertsmith.models.files import WEIGHTS, read_tensors, write_tensors
 from bertsmith.models.fitting import fresh_tensor
 from bertsmith.models.growing import grow_vocabulary
 from bertsmith.models.network import Network
@@ -32,7 +36,8 @@ if TYPE_CHECKING:
 
 
 GENERATOR = "generator"  # the folder of ELECTRA's, in that of the model that learns with it
-Build = Callable[[Network, Network | None], Objective]  # the network that learns, its generator
+ASIDE = "aside"  # in its place, for a family that has no form for them: the weights of a generator and a judge
+Build = Callable[[Network, Network | None, Head | None], Objective]  # the network that learns, its generator, a judge
 
 
 @dataclass
@@ -42,27 +47,51 @@ class Made:
     generator_share: float = 0.0  # of the network's width; 0: no generator is needed
     build: Build | None = None  # the objective, where it must see the network first
     teacher: Network | None = None
-    generator: Checkpoint | None = None
+    generator: Checkpoint | None = None  # of ELECTRA's family, which others open
+    aside: dict[str, nn.Module] = field(
+        default_factory=dict
+    )  # of other families: what learns with the network, by name
     notes: list[str] = field(default_factory=list)  # sentences about what a person may not expect
 
     def attach(self, checkpoint: Checkpoint) -> None:
         """Give the network the parts that learn with it, so that one optimizer moves them all."""
+        generator, judge = None, None
         if self.generator_share:
-            self.generator = make_generator(checkpoint, self.generator_share)
+            made = make_generator(checkpoint, self.generator_share)
+            generator = made.network
+            if "replaced" in checkpoint.heads:
+                self.generator = made
+            else:
+                judge = make_judge(checkpoint.config)
+                self.aside = {GENERATOR: generator, "judge": judge}
         if self.build is not None:
-            generator = None if self.generator is None else self.generator.network
-            self.objective = self.build(checkpoint.network, generator)
+            self.objective = self.build(checkpoint.network, generator, judge)
         for name, part in self.objective.parts().items():
             checkpoint.network.add_module(name, part)
 
-    def save(self, folder: Path) -> None:
-        """What learns beside the network goes into folders of its own, which others open too."""
+    def heads(self, family: Family, settings: Mapping[str, Any]) -> tuple[str, ...]:
+        """Those that the network needs; where its family has none to tell replaced tokens, one learns beside it."""
+        known = family.heads(dict(settings))
+        return tuple(name for name in self.objective.heads if name != "replaced" or name in known)
+
+    def save(self, folder: Path, network: Network) -> None:
+        """What learns beside the network goes into a folder of its own, which others open too where they can."""
         if self.generator is not None:
             (folder / GENERATOR).mkdir(exist_ok=True)
             save_checkpoint(self.generator, folder / GENERATOR)
+        if self.aside:
+            (folder / ASIDE).mkdir(exist_ok=True)
+            tensors = {name: p.detach() for name, p in self._beside(network).items()}
+            write_tensors(folder / ASIDE / WEIGHTS, tensors)
 
-    def go_on_from(self, folder: Path, cuts: Mapping[int, Sequence[int]] | None = None) -> bool:
+    def _beside(self, network: Network) -> dict[str, nn.Parameter]:
+        """The parameters of the parts aside; tables that they share are the network's own and not among them."""
+        return {name: p for name, p in network.named_parameters() if name.partition(".")[0] in self.aside}
+
+    def go_on_from(self, folder: Path, network: Network, cuts: Mapping[int, Sequence[int]] | None = None) -> bool:
         """Take the generator that lies beside a model, if there is one of this shape; `cuts` are of new ids."""
+        if self.aside:
+            return self._go_on_aside(folder / ASIDE, network)
         if self.generator is None or not (folder / GENERATOR / "config.json").exists():
             return False
         known = load_checkpoint(folder / GENERATOR)
@@ -70,6 +99,15 @@ class Made:
         if known.config != self.generator.config or "mask" not in known.heads:
             return False
         copy_weights(known.network, self.generator.network)
+        return True
+
+    def _go_on_aside(self, folder: Path, network: Network) -> bool:
+        known, own = read_tensors(folder) if folder.is_dir() else {}, self._beside(network)
+        if {name: x.shape for name, x in known.items()} != {name: p.shape for name, p in own.items()}:
+            return False
+        with torch.no_grad():
+            for name, parameter in own.items():
+                parameter.copy_(known[name])
         return True
 
     def to(self, device: torch.device) -> None:
@@ -109,7 +147,7 @@ def make_objective(asking: "Asking", corpus: Corpus, seed: int) -> Made:
     if share or teacher is not None:
         made.build = partial(maker.build, stages)
     else:
-        made.objective = maker.build(stages, None, None)
+        made.objective = maker.build(stages, None, None, None)
     return made
 
 
@@ -122,8 +160,10 @@ class Maker:
         self.phrases = [] if asking.phrases is None else read_phrases(Path(asking.phrases), corpus)
         self.notes: list[str] = []
 
-    def build(self, stages: Sequence[Stage], network: Network | None, generator: Network | None) -> Objective:
-        known = {name: self._make(name, network, generator) for name in name_questions(list(stages))}
+    def build(
+        self, stages: Sequence[Stage], network: Network | None, generator: Network | None, judge: Head | None
+    ) -> Objective:
+        known = {name: self._make(name, network, generator, judge) for name in name_questions(list(stages))}
         built = []
         for stage in stages:
             weights = [term.weight for term in stage.terms]
@@ -132,7 +172,7 @@ class Maker:
             built.append((known[stage.terms[0].question] if alone else whole, stage.share))
         return built[0][0] if len(built) == 1 else Stages(built)
 
-    def _make(self, question: str, network: Network | None, generator: Network | None) -> Objective:
+    def _make(self, question: str, network: Network | None, generator: Network | None, judge: Head | None) -> Objective:
         if question in PAIRED:
             return SentencePair("next" if question == "next" else "order")
         if question == "causal":
@@ -140,7 +180,7 @@ class Maker:
         if question == "replaced":
             assert generator is not None
             masking = self._mask(0.85, 0.0)  # as first released
-            return ReplacedTokens(masking, generator, self.asking.replaced_weight, self.asking.stay_hidden)
+            return ReplacedTokens(masking, generator, self.asking.replaced_weight, self.asking.stay_hidden, judge)
         if question == "distilled":
             assert network is not None and self.teacher is not None
             return self._distil(network, self.teacher)
@@ -185,13 +225,27 @@ def make_generator(checkpoint: Checkpoint, share: float = 0.25) -> Checkpoint:
     width = max(heads * 8, int(config.width * share) // heads * heads)
     inner = max(8, int(config.inner * share))
     narrow = replace(config, width=width, heads=heads, inner=inner, embed_width=config.embed_width)
-    head = checkpoint.family.heads(checkpoint.settings)["mask"]
+    head = replace(checkpoint.family.heads(checkpoint.settings)["mask"], dense="embed_width")  # as wide as its table
     with torch.device("meta"):
         generator = Network(narrow, {"mask": head.shape(narrow, 0)})
-    chance = torch.Generator().manual_seed(1)
-    state = {name: fresh_tensor(name, generator.tensor(name).shape, chance) for name in generator.names}
-    generator.load_state_dict(state, strict=True, assign=True)
-    generator.requires_grad_(True)
+    fill_fresh(generator, {name: generator.tensor(name) for name in generator.names})
     share_tables(checkpoint.network, generator)
     ids = {key: value for key, value in checkpoint.settings.items() if key.endswith("_token_id")}
     return Checkpoint(checkpoint.family, narrow, {"mask": head}, generator, ids)
+
+
+def make_judge(config: Config) -> Head:
+    """What tells replaced tokens, as ELECTRA's head does, for families that have none."""
+    shape = HeadShape("tokens", outputs=1, dense=config.width, activation="gelu")
+    with torch.device("meta"):
+        judge = Head(config, shape)
+    fill_fresh(judge, dict(judge.named_parameters()))
+    return judge
+
+
+def fill_fresh(module: nn.Module, wanted: Mapping[str, torch.Tensor]) -> None:
+    """Numbers to begin with, for tensors that have none."""
+    chance = torch.Generator().manual_seed(1)
+    state = {name: fresh_tensor(name, tensor.shape, chance) for name, tensor in wanted.items()}
+    module.load_state_dict(state, strict=True, assign=True)
+    module.requires_grad_(True)

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
+from bertsmith.layers.heads import Head
 from bertsmith.models.network import Network
 from bertsmith.objectives.costs import count_right, token_costs
 from bertsmith.objectives.masked_tokens import MaskedTokens
@@ -26,17 +27,22 @@ class ReplacedTokens(Objective):
     names: tuple[str, ...] = ("generator", "replaced")
 
     def __init__(
-        self, masking: MaskedTokens, generator: Network, weight: float = 50.0, stay_hidden: float = 0.0
-    ) -> None:
+        self, masking: MaskedTokens, generator: Network, weight: float = 50.0, stay_hidden: float = 0.0,
+        judge: Head | None = None,
+    ) -> None:  # fmt: skip
         """`masking` says what the generator must fill; that of the first release is
         `MaskedTokens(vocabulary, masked=0.85, random=0.0)`. `share_tables` makes the generator read with the network's
-        own tables. Of the places, `stay_hidden` is the share that the network fills itself.
+        own tables. Of the places, `stay_hidden` is the share that the network fills itself. `judge` tells replaced
+        tokens where the network has no head for it.
         """
         if "mask" not in generator.heads:
             raise BertsmithError("the generator has no head for masked tokens (`mask`).")
         if not 0 <= stay_hidden < 1:
             raise BertsmithError(f"stay_hidden is {stay_hidden}; it must be from 0 to below 1.")
         self.masking, self.generator, self.weight, self.stay_hidden = masking, generator, weight, stay_hidden
+        self.judge = judge
+        if judge is not None:
+            self.heads = ()
         if stay_hidden:
             self.heads, self.names = (*self.heads, "mask"), (*self.names, "masked")
 
@@ -73,7 +79,7 @@ class ReplacedTokens(Objective):
         return Asked(batch.reading(ids), {**asked.given, **more})
 
     def losses(self, network: Network, hidden: Tensor, batch: Batch, given: Mapping[str, Tensor]) -> Summed:
-        scores = network.score(hidden, batch, "replaced")[:, 0].float()  # (tokens,)
+        scores = self._judge(network, hidden, batch).float()
         cost = F.binary_cross_entropy_with_logits(scores, given["replaced"].float(), reduction="none")
         judged, masking = given["judged"], self.masking
         found: Summed = {
@@ -88,7 +94,7 @@ class ReplacedTokens(Objective):
     def measures(self, network: Network, hidden: Tensor, batch: Batch, given: Mapping[str, Tensor]) -> Summed:
         """`replaced_found` is over the replaced tokens alone: most are not, so accuracy is high without any insight."""
         with torch.no_grad():
-            said = network.score(hidden, batch, "replaced")[:, 0] > 0
+            said = self._judge(network, hidden, batch) > 0
         judged, replaced = given["judged"], given["replaced"] & given["judged"]
         found = {
             "replaced_accuracy": ((said == replaced) & judged, judged),
@@ -103,12 +109,19 @@ class ReplacedTokens(Objective):
         return measured
 
     def parts(self) -> dict[str, nn.Module]:
-        return {"generator": self.generator}
+        return {"generator": self.generator, **({} if self.judge is None else {"judge": self.judge})}
 
     def use_parts(self, parts: Mapping[str, nn.Module]) -> None:
-        generator = parts["generator"]
-        assert isinstance(generator, Network)
-        self.generator = generator
+        generator, judge = parts["generator"], parts.get("judge")
+        assert isinstance(generator, Network) and (judge is None or isinstance(judge, Head))
+        self.generator, self.judge = generator, judge
+
+    def _judge(self, network: Network, hidden: Tensor, batch: Batch) -> Tensor:
+        """(tokens,): above 0 where it says that a token was replaced."""
+        if self.judge is None:
+            return network.score(hidden, batch, "replaced")[:, 0]
+        scores: Tensor = self.judge(hidden, batch, network.embed.tokens.weight)
+        return scores[:, 0]
 
     def _stay(self, places: int, device: torch.device) -> Tensor:
         """Which of so many places stay hidden: evenly among them, as they were drawn at random already."""

@@ -16,9 +16,10 @@ from bertsmith.data.shards import Corpus, refuse_other, tokenizer_digest
 from bertsmith.errors import BertsmithError
 from bertsmith.models.adapters import find_encoder, is_adapter
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint
+from bertsmith.models.families import find_preset
 from bertsmith.models.fresh import make_fresh, make_further
 from bertsmith.models.growing import grow_vocabulary
-from bertsmith.objectives.making import GENERATOR, Made, make_objective
+from bertsmith.objectives.making import ASIDE, GENERATOR, Made, make_objective
 from bertsmith.objectives.masked_tokens import MaskedTokens
 from bertsmith.text.extension import cut_new_pieces
 from bertsmith.text.loading import load_tokenizer
@@ -67,7 +68,9 @@ def prepare(corpus: str | Path, recipe: Recipe, ranks: Ranks, base: Path | None 
         told = f"rows of {longest} tokens are too long for the teacher, which reads {made.teacher.config.limit}"
         raise BertsmithError(f"{told}; give shorter rows (lengths).")
     made.attach(checkpoint)
-    if base is not None and not made.go_on_from(base, cuts) and (base / GENERATOR).is_dir() and made.generator:
+    known = base is not None and made.go_on_from(base, checkpoint.network, cuts)
+    is_beside = base is not None and any((base / name).is_dir() for name in (GENERATOR, ASIDE))
+    if is_beside and not known and made.generator_share:
         made.notes.append(f"The generator of {base} has another shape; a fresh one begins.")
     origin = " ".join([origin, *made.notes])
     return Start(train, held_out, recipe, checkpoint, made, recipe.training.pass_size(ranks.device.type), origin)
@@ -83,7 +86,8 @@ def _begin(recipe: Recipe, corpus: Corpus, made: Made) -> Checkpoint:
     sizes: dict[str, Any] = {**recipe.sizes, "vocabulary": corpus.vocabulary}
     if training.dropout is not None:
         sizes |= dict.fromkeys(("dropout", "attention_dropout", "head_dropout"), training.dropout)
-    heads = made.objective.heads
+    family, _ = find_preset(recipe.preset)
+    heads = made.heads(family, family.fresh)
     specials, zero = corpus.specials, training.zero_outputs
     return make_fresh(recipe.preset, heads, sizes, specials, training.seed, recipe.changed, zero)
 
@@ -118,7 +122,7 @@ def _go_on(
     if known.config.vocabulary < corpus.vocabulary:
         told = f"{base} knows {known.config.vocabulary:,} ids, and {corpus.folder} holds {corpus.vocabulary:,}"
         raise BertsmithError(f"{told}; build the corpus with the model's own tokenizer.")
-    heads = made.objective.heads
+    heads = made.heads(known.family, known.settings)
     checkpoint = make_further(known, heads, recipe.training.seed, recipe.training.dropout)
     own = [name for name in heads if name in known.heads]
     fresh = [name for name in heads if name not in known.heads]
