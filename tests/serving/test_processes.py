@@ -102,7 +102,8 @@ def start(tmp_path_factory, heads):
 
 @pytest.fixture(scope="module")
 def served(start):
-    return start("--workers", "2")
+    """How long an answer would take on a crowded machine, by which requests are turned away, is tested elsewhere."""
+    return start("--workers", "2", "--max-wait", "600")
 
 
 @pytest.fixture(scope="module")
