@@ -48,9 +48,7 @@ class Made:
     build: Build | None = None  # the objective, where it must see the network first
     teacher: Network | None = None
     generator: Checkpoint | None = None  # of ELECTRA's family, which others open
-    aside: dict[str, nn.Module] = field(
-        default_factory=dict
-    )  # of other families: what learns with the network, by name
+    aside: dict[str, nn.Module] = field(default_factory=dict)  # of other families: what learns with it, by name
     notes: list[str] = field(default_factory=list)  # sentences about what a person may not expect
 
     def attach(self, checkpoint: Checkpoint) -> None:

@@ -48,10 +48,8 @@ class ReplacedTokens(Objective):
 
     def expect(self, tokens: int, rows: int, done: float) -> dict[str, float]:
         places = self.masking.expect(tokens, rows, done)["masked"]
-        own = len(self._stay(int(places), torch.device("cpu")))
-        return {
-            "generator": places, "replaced": tokens - own, **({"masked": own} if self.stay_hidden else {})
-        }  # fmt: skip
+        own = round(self.stay_hidden * places)
+        return {"generator": places, "replaced": tokens - own, **({"masked": own} if self.stay_hidden else {})}
 
     def weights(self, done: float) -> dict[str, float]:
         return {"replaced": self.weight}
