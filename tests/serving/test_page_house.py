@@ -70,4 +70,5 @@ def test_a_base_with_two_adapters_for_one_job_is_not_asked_for_it(open_page, hea
         person.expect(person.box("Model")).to_have_value("base:liked")
         person.open("Tokens")
         person.expect(person.box("Model")).to_have_value("base")
+        open_page.close()
     backend.close()
