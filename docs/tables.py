@@ -49,8 +49,9 @@ MANY = 4  # commands are no longer worth reading one by one
 def heading(found: dict[str, Any]) -> str:
     """The machine, and the command; of a file that was merged from many calls, what they share."""
     commands = found.get("commands") or [found["command"]]
-    shown = "`, `".join(commands) if len(commands) < MANY else f"{share_words(commands)}` in {len(commands)} calls, `…"
-    return f"{found['about']}: `{shown}` ({found['date']})".replace(", `…`", "")
+    if len(commands) < MANY:
+        return f"{found['about']}: `{'`, `'.join(commands)}` ({found['date']})"
+    return f"{found['about']}: `{share_words(commands)}` in {len(commands)} calls ({found['date']})"
 
 
 def share_words(commands: list[str]) -> str:

@@ -93,7 +93,7 @@ def test_a_generator_of_another_size(corpus, tmp_path):
 
 
 def test_some_places_stay_hidden(corpus, tmp_path):
-    """The network learns to fill them beside what it tells of the others; a killed run's plan knows both heads."""
+    """The network learns to fill them beside what it tells of the others, and its folder has both heads."""
     run = pretrain(corpus, tmp_path / "out", "electra", stay_hidden=0.5, replaced_weight=7.0, max_steps=3, log_every=1)
     record = read_log(run.folder)[0]
     whole = record["generator"] + 7 * record["replaced"] + record["masked"]
