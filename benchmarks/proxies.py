@@ -98,6 +98,8 @@ TRIALS = {
     "hybrid-30-120": Trial("--asks masked:0.5,replaced:0.5 --stay-hidden 0.5 --mask-rate 0.3",
                            "as many tokens are replaced as in ELECTRA: a point more of CoLA than hybrid-120",
                            times=LONGER),
+    "hybrid-light-120": Trial("--asks masked:0.5,replaced:0.5 --stay-hidden 0.5 --mask-rate 0.3 --replaced-weight 10",
+                              "two points more masked words than hybrid-30-120, two fewer of CoLA", times=LONGER),
     "hybrid-all-120": Trial("--asks replaced --stay-hidden 0.5",
                             "as hybrid-120 in tasks, 2 more points of masked words behind: fewer tokens are read",
                             times=LONGER),
