@@ -100,6 +100,8 @@ TRIALS = {
                            times=LONGER),
     "hybrid-light-120": Trial("--asks masked:0.5,replaced:0.5 --stay-hidden 0.5 --mask-rate 0.3 --replaced-weight 10",
                               "two points more masked words than hybrid-30-120, two fewer of CoLA", times=LONGER),
+    "hybrid-masked-120": Trial("--asks masked:0.4,replaced:0.5,masked:0.1 --stay-hidden 0.5",
+                               "masks alone at the end: pseudo-perplexity of 11, CoLA as hybrid-120", times=LONGER),
     "hybrid-all-120": Trial("--asks replaced --stay-hidden 0.5",
                             "as hybrid-120 in tasks, 2 more points of masked words behind: fewer tokens are read",
                             times=LONGER),
