@@ -142,12 +142,13 @@ def proxies() -> str:
                 f"{100 * masked['accuracy']:.2f}" if "accuracy" in masked else "",
                 f"{masked['loss']:.3f}" if "loss" in masked else "",
                 f"{100 * words['all']:.1f}" if "all" in words else "",
+                f"{row['held_out']['pseudo_perplexity']:.1f}" if "pseudo_perplexity" in row["held_out"] else "",
                 f"{100 * blimp['accuracy']:.1f}" if "accuracy" in blimp else "",
                 tell_tasks(row.get("tasks", {})),
                 f"{row['tokens_per_second'] / 1e6:.2f}M", f"{row['seconds']:.0f} s",
             ])  # fmt: skip
-        head = ["trial", "corpus", "expected", "masked at 15 %", "loss", "words", "BLiMP (100 a set)",
-                "mean of CoLA, SST-2, MRPC, RTE, STS-B", "tokens/s", "trained"]  # fmt: skip
+        head = ["trial", "corpus", "expected", "masked at 15 %", "loss", "words", "pseudo-perplexity",
+                "BLiMP (100 a set)", "mean of CoLA, SST-2, MRPC, RTE, STS-B", "tokens/s", "trained"]  # fmt: skip
         parts.append(f"{heading(found)}\n\n{table(head, rows)}")
     return "\n\n".join(parts)
 

@@ -86,29 +86,21 @@ def name_reader(row: dict[str, Any]) -> str:
 
 
 def pretraining_speed() -> str:
-    """At equal work beside the faster form of the peer; below it our own shapes, which have none.
-
-    What was measured again has a file of its own, which comes later and counts.
-    """
+    """At equal work beside each form of the peer; below it our own shapes, which have none."""
     parts: list[str] = []
-    known: set[tuple[str, int]] = set()
-    for found in sorted(read_results("pretraining-speed*.json"), key=lambda one: len(one["rows"])):
-        fine = [row for row in found["rows"] if "error" not in row and (row["contestant"], row["length"]) not in known]
-        known |= {(row["contestant"], row["length"]) for row in fine}
-        peers: dict[int, int] = {}
-        for row in fine:
-            if row["contestant"].startswith("peer"):
-                peers[row["length"]] = max(peers.get(row["length"], 0), row["tokens_per_second"])
+    for found in read_results("pretraining-speed*.json"):
+        fine = [row for row in found["rows"] if "error" not in row]
+        ours = {row["length"]: row["tokens_per_second"] for row in fine if row["contestant"] == "ours"}
         rows = []
         for row in fine:
-            name, rate, peer = row["contestant"], row["tokens_per_second"], peers.get(row["length"])
+            name, rate = row["contestant"], row["tokens_per_second"]
             rows.append([
                 NAMES.get(name, f"`smith`, {name.removeprefix('own-')}"), f"{row['length']} × {row['rows']}",
-                f"{rate:,}", f"{rate / peer:.2f}" if peer and name.startswith("ours") else "",
+                f"{rate:,}", f"{ours[row['length']] / rate:.2f}" if row["length"] in ours and name in NAMES else "",
                 f"{percent(row['mfu'])} %", f"{row['first_step_s']:.0f} s", f"{row['memory_mib']:,} MiB",
             ])  # fmt: skip
-        head = ["", "length × rows", "tokens/s", "ours / the faster peer", "MFU", "first step", "peak memory"]
-        parts.insert(0, f"{heading(found)}\n\n{table(head, rows)}")
+        head = ["", "length × rows", "tokens/s", "ours / its", "MFU", "first step", "peak memory"]
+        parts.append(f"{heading(found)}\n\n{table(head, rows)}")
     return "\n\n".join(parts)
 
 
