@@ -31,12 +31,13 @@ from bertsmith.tasks.texts import take_count
 from bertsmith.training import timing
 from bertsmith.training.deadline import Deadline
 from bertsmith.training.devices import Ranks, cast, choose_precision, joined, shard, whole_weights
+from bertsmith.training.flops import count_flops
 from bertsmith.training.folder import RUN, RunFolder
 from bertsmith.training.loop import Loop, Outcome, OutOfTime, Watcher
 from bertsmith.training.preparing import Say
 from bertsmith.training.pretraining import HeldOut, PretrainingStudy
 from bertsmith.training.pretraining_settings import IDLE, Pretraining
-from bertsmith.training.pretraining_start import Start, count_flops, prepare, tell_plan
+from bertsmith.training.pretraining_start import Start, prepare, tell_plan
 from bertsmith.training.recipes import RECIPES, Recipe, find_recipe
 from bertsmith.training.snapshot import Snapshot
 from bertsmith.training.timing import PLAN, Scoring, plan_steps, read_plan, read_scoring
@@ -264,7 +265,8 @@ def open_held_out(start: Start, training: Pretraining, ranks: Ranks, say: Say) -
 def open_speedometer(start: Start, ranks: Ranks, watchers: Sequence[Watcher]) -> Utilization:
     """What tells how much of the device is used; bars that look on show it."""
     precision = choose_precision(start.recipe.training.precision, ranks.device)
-    found = find_utilization(count_flops(start), ranks.device, precision, ranks.count)
+    flops = count_flops(start.made.objective, start.checkpoint.network, start.recipe.training.phases())
+    found = find_utilization(flops, ranks.device, precision, ranks.count)
     for watcher in watchers:
         if isinstance(watcher, ProgressBar):
             watcher.utilization = found

@@ -20,11 +20,11 @@ from bertsmith.models.families import find_preset
 from bertsmith.models.fresh import make_fresh, make_further
 from bertsmith.models.growing import grow_vocabulary
 from bertsmith.objectives.making import ASIDE, GENERATOR, Made, make_objective
-from bertsmith.objectives.masked_tokens import MaskedTokens
 from bertsmith.text.extension import cut_new_pieces
 from bertsmith.text.loading import load_tokenizer
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.devices import HALF, Ranks, choose_precision
+from bertsmith.training.flops import count_flops
 from bertsmith.training.preparing import Say
 from bertsmith.training.pretraining_settings import Pretraining
 from bertsmith.training.recipes import FEW_STEPS, RECIPES, Recipe
@@ -150,7 +150,7 @@ def tell_plan(start: Start, minutes: float | None, ranks: Ranks, say: Say) -> No
     config, training = start.checkpoint.config, start.recipe.training
     network, held = start.checkpoint.network, len(start.corpus.tokens)
     speed = measure_products(ranks.device, choose_precision(training.precision, ranks.device)) * ranks.count
-    flops = count_flops(start)
+    flops = count_flops(start.made.objective, network, training.phases())
     if minutes:
         total = int(60 * minutes * speed / flops)
         long = f"{minutes:g} minutes, the first passes tell how many steps: {total:,} tokens at most"
@@ -185,25 +185,6 @@ def count_tokens(training: Pretraining, steps: int, size: int) -> int:
     count = min(steps, SAMPLED)
     some = (training.tokens_at(number * steps // count, steps, size) for number in range(count))
     return round(sum(some) / count * steps)
-
-
-def count_flops(start: Start) -> float:
-    """Of a token, forward and backward: the blocks, attention over a row, and the words that are asked for.
-
-    Masked tokens alone read few of the last states, and the last block leaves the others out.
-    """
-    config, network = start.checkpoint.config, start.checkpoint.network
-    held = sum(p.numel() for name, p in network.named_parameters() if name.startswith("blocks."))
-    body = held * config.depth / config.distinct
-    rates = start.recipe.asking.rates()
-    share = rates if isinstance(rates, float) else sum(rates) / 2
-    if isinstance(start.made.objective, MaskedTokens):
-        last = network.order[-1].named_parameters()
-        behind = sum(p.numel() for name, p in last if name.startswith(("attention.out.", "feed.")))
-        body -= (1 - share) * behind
-    words = share * config.vocabulary * config.embed_width
-    attention = 2 * config.depth * config.width * start.recipe.training.longest
-    return float(6 * (body + words + attention))
 
 
 def measure_products(device: torch.device, precision: str) -> float:
