@@ -1,6 +1,7 @@
 """From a corpus to an encoder that others open: recipes, runs that stop and go on, trained models that learn on."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 
@@ -159,6 +160,21 @@ def test_a_plan_writes_nothing(corpus, tmp_path, settings):
     told = "\n".join(said)
     assert "2 layers of 32" in told and "MiB" in told
     assert ("2 steps" in told and "FLOP" in told and "alone take" in told) or "1 minutes" in told
+
+
+@pytest.mark.parametrize("recipe, asks", [("electra", "replaced"), ("smith", "masked:0.5,replaced:0.5")])
+def test_a_plan_counts_what_learns_beside_the_encoder_apart(corpus, tmp_path, recipe, asks):
+    said = []
+    pretrain(corpus, tmp_path / "out", recipe, plan=True, say=said.append, asks=asks, max_steps=2)
+    run = pretrain(corpus, tmp_path / "out", recipe, asks=asks, max_steps=2)
+    held = safetensors.torch.load_file(tmp_path / "out" / "model.safetensors")
+    told = "\n".join(said)
+    assert run.outcome.steps == 2 and f"{sum(tensor.numel() for tensor in held.values()):,} parameters" in told
+    beside = safetensors.torch.load_file(next((tmp_path / "out").glob("*/model.safetensors")))
+    own = {name: tensor for name, tensor in beside.items() if ".embeddings." not in name}  # tables are the encoder's
+    counts = [int(count.replace(",", "")) for count in re.findall(r"a (?:generator|judge) of ([\d,]+) param", told)]
+    assert len(counts) == (1 if recipe == "electra" else 2)
+    assert sum(counts) == sum(tensor.numel() for tensor in own.values())
 
 
 def test_a_run_that_fails_before_its_first_checkpoint_leaves_nothing(corpus, tmp_path):

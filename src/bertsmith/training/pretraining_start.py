@@ -19,6 +19,7 @@ from bertsmith.models.checkpoint import Checkpoint, load_checkpoint
 from bertsmith.models.families import find_preset
 from bertsmith.models.fresh import make_fresh, make_further
 from bertsmith.models.growing import grow_vocabulary
+from bertsmith.models.network import Network
 from bertsmith.objectives.making import ASIDE, GENERATOR, Made, make_objective
 from bertsmith.text.extension import cut_new_pieces
 from bertsmith.text.loading import load_tokenizer
@@ -160,10 +161,12 @@ def tell_plan(start: Start, minutes: float | None, ranks: Ranks, say: Say) -> No
         long = f"{steps:,} step{'s' * (steps != 1)}, {total:,} tokens, {total / held:.2f} epochs; "
         long += f"{flops * total:.2e} FLOP in matrix products, which alone take {show_time(flops * total / speed)} here"
     count = sum(parameter.numel() for parameter in network.parameters())
+    beside = count_beside(network, start.made)
     facts = {
         "recipe": f"{start.recipe.name}, asks {start.recipe.asking.asks}",
-        "encoder": f"{config.family}, {config.depth} layers of {config.width}, {config.heads} heads, {count:,} "
-        f"parameters",
+        "encoder": f"{config.family}, {config.depth} layers of {config.width}, {config.heads} heads, "
+        f"{count - sum(beside.values()):,} parameters",
+        "beside it": ", ".join(f"a {name} of {more:,} parameters" for name, more in beside.items()),
         "corpus": f"{held:,} tokens in {len(start.corpus):,} documents, {len(start.held_out):,} more held out",
         "a step": f"{training.tokens:,} tokens in passes of {start.size:,}, rows of at most {training.lengths}",
         "how long": long,
@@ -172,12 +175,19 @@ def tell_plan(start: Start, minutes: float | None, ranks: Ranks, say: Say) -> No
         "device": f"{ranks.count} × {ranks.device}, {choose_precision(training.precision, ranks.device)}",
     }  # fmt: skip
     for name, fact in facts.items():
-        say(f"{name:>10}: {fact}")
+        if fact:
+            say(f"{name:>10}: {fact}")
     if minutes:
         steps = total // training.tokens
     if steps < FEW_STEPS and not training.max_steps:
         told = f"{'at most ' if minutes else ''}{steps:,} step{'s' * (steps != 1)}" if steps else "less than one step"
         say(f"{told} of {training.tokens:,} tokens is little to learn in; smaller ones make more of them (--tokens).")
+
+
+def count_beside(network: Network, made: Made) -> dict[str, int]:
+    """The parameters of what learns with a network and is no part of it; tables that they share are the network's."""
+    own = [(name.partition(".")[0], parameter.numel()) for name, parameter in network.named_parameters()]
+    return {part: sum(count for name, count in own if name == part) for part in made.objective.parts()}
 
 
 def count_tokens(training: Pretraining, steps: int, size: int) -> int:
