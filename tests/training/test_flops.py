@@ -47,6 +47,9 @@ def count_steps(corpus, recipe, **more):
         read += sum(len(work.ids) for work in works)
     said = count_flops(start.made.objective, network, training.phases())
     attention = 12 * network.config.depth * network.config.width
+    if generator := start.made.objective.parts().get("generator"):
+        asked = sum("generator" in start.made.objective.expect(512, 16, step / STEPS) for step in range(STEPS)) / STEPS
+        attention += asked * 12 * generator.config.depth * generator.config.width
     if start.made.teacher is not None:
         attention += 4 * start.made.teacher.config.depth * start.made.teacher.config.width
     return counted / read, said - attention * training.longest

@@ -74,7 +74,7 @@ PRETRAINING = {
     "static": "Hide the same of a row each time it is read.",
     "causal_share": "causal+masked: the share of the run that reads onward, word by word.",
     "z_loss": "How strongly the softmax's denominator is kept near 1; 0: off.",
-    "generator_share": "replaced: the generator's width, as a share of the encoder's.",
+    "generator_share": "replaced: the generator's width, as a share of the encoder's, in whole heads.",
     "replaced_weight": "replaced: of telling which words were replaced, beside the generator's loss.",
     "stay_hidden": "replaced: the share of the generator's places that stay masked, for the network to fill itself.",
     "teacher": "distilled, relations: the folder of the model to learn from.",

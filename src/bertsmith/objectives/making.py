@@ -217,10 +217,10 @@ class Maker:
 
 
 def make_generator(checkpoint: Checkpoint, share: float = 0.25) -> Checkpoint:
-    """ELECTRA's: as deep as the network, a share as wide, with its tables where their shapes allow it."""
+    """ELECTRA's: as deep as the network, a share as wide in whole heads, with its tables where shapes allow it."""
     config = checkpoint.config
     heads = max(1, int(config.heads * share))
-    width = max(heads * 8, int(config.width * share) // heads * heads)
+    width = config.width // config.heads * heads
     inner = max(8, int(config.inner * share))
     narrow = replace(config, width=width, heads=heads, inner=inner, embed_width=config.embed_width)
     head = replace(checkpoint.family.heads(checkpoint.settings)["mask"], dense="embed_width")  # as wide as its table

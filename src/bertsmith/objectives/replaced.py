@@ -15,7 +15,7 @@ from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
 from bertsmith.layers.heads import Head
 from bertsmith.models.network import Network
-from bertsmith.objectives.costs import count_right, token_costs
+from bertsmith.objectives.costs import COMPILED, count_right, mark_varying, token_costs
 from bertsmith.objectives.masked_tokens import MaskedTokens
 from bertsmith.objectives.objective import Asked, Objective, Summed
 
@@ -128,12 +128,20 @@ class ReplacedTokens(Objective):
 
     @torch.no_grad()
     def _sample(self, states: Tensor, batch: Batch, at: Tensor) -> Tensor:
-        """A token for each place by the generator's own probabilities: the best score once Gumbel noise is added."""
-        made = []
-        for some in at.split(self.masking.chunk):
-            scores = self.generator.score(states, batch, "mask", some).float()
-            made.append((scores - torch.rand_like(scores).log().neg().log()).argmax(dim=-1))
+        """A token for each place by the generator's own probabilities."""
+        draw = self.generator.quick(_draw)
+        is_compiled, made = draw is not _draw, []
+        for some in at.split(self.masking.chunk * (COMPILED if is_compiled else 1)):
+            if is_compiled:
+                mark_varying(some)
+            made.append(draw(self.generator, states, batch, some))
         return torch.cat(made)
+
+
+def _draw(network: Network, hidden: Tensor, batch: Batch, at: Tensor) -> Tensor:
+    """The best score once Gumbel noise is added; compiled, neither scores nor noise are held in full precision."""
+    scores = network.score(hidden, batch, "mask", at).float()
+    return (scores - torch.rand_like(scores).log().neg().log()).argmax(dim=-1)
 
 
 def share_tables(network: Network, generator: Network) -> bool:

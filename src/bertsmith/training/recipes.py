@@ -31,7 +31,7 @@ class Asking:
     static: bool = False  # hide the same of a row each time
     causal_share: float = 0.25  # causal+masked: of the run, that reads onward
     z_loss: float = 0.0
-    generator_share: float = 0.25  # replaced: the generator's width, as a share of the network's
+    generator_share: float = 0.25  # replaced: the generator's width, as a share of the network's, in whole heads
     replaced_weight: float = 50.0  # replaced: of the loss of telling them, beside the generator's
     stay_hidden: float = 0.0  # replaced: of the generator's places, those that the network fills itself
     teacher: str | None = None  # distilled, relations: the folder of the model to learn from
