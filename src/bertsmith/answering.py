@@ -16,6 +16,7 @@ from bertsmith.text.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from bertsmith.model import Model
 
+VERBS = {"span": "answer", "regress": "score"}  # tasks that are called otherwise where they are asked
 log_cuts = logging.getLogger("bertsmith.cuts")
 
 
@@ -27,7 +28,8 @@ def answer_all(model: "Model", task: Any, examples: Sequence[Any]) -> list[Any]:
     if cut:
         log_cuts.warning(
             "%s: %d of %d inputs were longer than %d tokens; %d tokens were cut (truncate=%r)",
-            task.name, len(cut), len(examples), model.limit, sum(cut), task.truncate,
+            VERBS.get(task.name, task.name), len(cut), len(examples), getattr(task, "length", home.limit), sum(cut),
+            task.truncate,
         )  # fmt: skip
     return answers
 

@@ -15,7 +15,6 @@ from bertsmith.data.folders import require_split
 from bertsmith.data.labels import read_label_names
 from bertsmith.data.reading import holds_splits, read_table
 from bertsmith.data.table import Table
-from bertsmith.describing import list_heads
 from bertsmith.errors import BertsmithError
 from bertsmith.evaluation.intervals import compare as compare_measures
 from bertsmith.evaluation.scoring import Scored, score_examples, with_intervals
@@ -74,9 +73,6 @@ def evaluate(
 
 def find_kind(model: Model) -> str:
     """The task that a model was fine-tuned for."""
-    if model.adapters and not list_heads(model):
-        names = ", ".join(model.adapters)
-        raise BertsmithError(f"{model.folder} has the adapters {names}; say which one is meant (use).")
     heads = [name for name in HOMES if find_task(name).head in model.checkpoint.heads]
     known = model.trained.get("task")
     if known in heads or known == "embed":
@@ -88,6 +84,11 @@ def find_kind(model: Model) -> str:
     is_number = model.checkpoint.settings.get("problem_type") == "regression"  # else the one output is a class's
     # And whether classes are those of a cross-encoder only a person knows.
     heads = [name for name in heads if name not in ("rerank", "classify" if is_number else "regress")]
+    if not heads and len(model.adapters) == 1:
+        return find_kind(*model.adapters.values())
+    if not heads and model.adapters:
+        names = ", ".join(model.adapters)
+        raise BertsmithError(f"{model.folder} has the adapters {names}; say which one is meant (use), or the task.")
     if not heads:
         asked = ", ".join(name for name in HOMES if name != "embed")
         raise BertsmithError(

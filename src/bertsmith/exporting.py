@@ -67,6 +67,8 @@ def export_model(
         model = load(source, device="cpu", download=download, adapters=beside)
     else:
         model = load(source.folder, device="cpu", adapters=beside) if beside else source
+    if folder.resolve() == model.folder.resolve():
+        raise BertsmithError(f"{folder} is the model itself, which would be lost; give another folder to write to.")
     with _written_new(folder, overwrite) as aside:
         if to == "transformers":
             chosen = pick_head(model, head)

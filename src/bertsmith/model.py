@@ -26,6 +26,7 @@ from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.embed import Hidden, choose_layers
 from bertsmith.tasks.fill import Fill
 from bertsmith.tasks.follows import Follows
+from bertsmith.tasks.masks import masked_texts
 from bertsmith.tasks.predicting import Predictor
 from bertsmith.tasks.regress import Regress
 from bertsmith.tasks.rerank import Rerank, ask_ranks
@@ -103,16 +104,17 @@ class Model:
         geometric mean.
         """
         self.need("mask", "fill masks")
+        text = text if isinstance(text, str) else masked_texts(self.tokenizer, text)
         return answer_texts(self, Fill(self.tokenizer, self.limit, truncate, top_k, targets), text)
 
     def follows(self, a: str | Sequence[str], b: str | Sequence[str], *, truncate: Truncate = "head") -> Any:
         """Whether `b` follows `a`: `label, score`, by the next-sentence or the sentence-order head."""
         home = find_default_home(self, "follows")
+        pairs, single = pair_up("follows", a, b)
         if home is not self and "follows" not in self.checkpoint.heads:
             return home.classify(a, b, truncate=truncate)
         home = self.need("follows", "tell whether one text follows another")
         task = Follows(self.tokenizer, self.limit, truncate, home.checkpoint.heads["follows"].labels)
-        pairs, single = pair_up("follows", a, b)
         return answer_given(self, task, pairs, single)
 
     def classify(

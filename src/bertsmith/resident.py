@@ -72,7 +72,9 @@ def put_adapter(model: "Model", given: str | Path) -> "Model":
     except (OSError, ValueError, RuntimeError):
         is_there = False
     if not is_there:
-        known = f"its adapters are {', '.join(model.adapters)}" if model.adapters else "it has none loaded"
+        if not model.adapters:
+            raise BertsmithError(f"{str(given)!r} is not the folder of an adapter; give one that holds one.")
+        known = f"its adapters are {', '.join(model.adapters)}"
         raise BertsmithError(f"{model.folder} has no adapter {str(given)!r} ({known}), and there is no folder of one.")
     checkpoint = read_adapter(folder, model.checkpoint)
     checkpoint.network.pack()  # of the head, where the base is packed
@@ -93,9 +95,17 @@ def find_home(model: "Model", head: str, what: str, task: str, pairs: bool | Non
     one that the folder declares as its default for the job.
     """
     if head in model.checkpoint.heads:
+        if task == "rerank" and not rank_how(model):
+            raise BertsmithError(
+                f"{model.folder} was fine-tuned for {model.trained['task']!r} and cannot {what}; give a model that was "
+                f"fine-tuned for that (finetune, task 'rerank')."
+            )
         return model
     able = {name: other for name, other in model.adapters.items() if head in other.checkpoint.heads}
     meant = {name: other for name, other in able.items() if _is_meant(other, task)} or able
+    if task == "rerank":
+        how = {name: rank_how(other) for name, other in able.items()}
+        meant = {name: other for name, other in able.items() if how[name] and how[name] == max(how.values())}
     if pairs is not None and len(meant) > 1:
         meant = {name: other for name, other in meant.items() if _reads_pairs(other) in (pairs, None)} or meant
     default = _find_default(model, task, pairs)
@@ -123,6 +133,18 @@ def _is_meant(model: "Model", task: str) -> bool:
     if task == ZERO_SHOT:
         return judges_labels(model.checkpoint.labels)
     return not task or model.trained.get("task") in (task, None)
+
+
+def rank_how(model: "Model") -> int:
+    """How well a model of this training compares a query with a text: 3 it learnt that, or was trained elsewhere;
+    2 it gives pairs of texts a number; 1 it tells two classes of pairs; 0 not at all."""
+    task = model.trained.get("task")
+    if task in ("rerank", None):
+        return 3
+    pairs = _reads_pairs(model)
+    if task == "regress":
+        return 0 if pairs is False else 2
+    return int(task == "classify" and bool(pairs) and len(model.checkpoint.labels) <= 2)
 
 
 def _reads_pairs(model: "Model") -> bool | None:

@@ -30,7 +30,7 @@ class ServedModels:
         list[str] | None,
         typer.Option(
             metavar="FOLDER|ID=FOLDER",
-            help="A model to serve, called by its folder's name or ID; may be given several times; else the demo's.",
+            help="A model to serve, by its folder's name or ID; may be given several times; else the package's own.",
         ),
     ] = None
     default: Annotated[

@@ -77,6 +77,8 @@ def _fits(field: Field, value: Any) -> bool:
         case "choice":
             return isinstance(value, str) and value in field.choices
         case "numbers":
+            if isinstance(value, str):
+                return value in field.choices
             is_many = field.many and isinstance(value, list) and bool(value) and isinstance(value[0], list)
             lists = value if is_many else [value]
             return all(isinstance(one, list) and all(_is_number(number) for number in one) for one in lists)
@@ -107,4 +109,4 @@ def _describe(field: Field) -> str:
         case "choice":
             return f"one of {', '.join(field.choices)}"
         case "numbers":
-            return "a list of whole numbers"
+            return " or ".join(["a list of whole numbers", *(repr(choice) for choice in field.choices)])

@@ -128,7 +128,9 @@ JOBS: dict[str, Job] = {
             "The last hidden state of each token of a text.",
             (
                 Field("texts", "text", "The text.", required=True, many=True),
-                Field("layers", "numbers", "Which layers; 0 is the embedding, -1 the last."),
+                Field(
+                    "layers", "numbers", "Which layers; 0 is the embedding, -1 the last; or 'all'.", choices=("all",)
+                ),
                 SHORT,
             ),
             {"texts": "a river bank"},

@@ -12,7 +12,7 @@ from typing import Any
 
 from bertsmith.errors import BertsmithError
 from bertsmith.model import Model
-from bertsmith.resident import DEFAULTS
+from bertsmith.resident import DEFAULTS, rank_how
 from bertsmith.searching import Index
 from bertsmith.serving.asks import Card, Refusal
 
@@ -109,7 +109,7 @@ def make_card(name: str, model: Model, can_search: bool = False) -> Card:
         jobs=(*jobs, *ALWAYS, *(["search"] if can_search else [])),
         pipeline=main,
         labels=tuple(model.checkpoint.labels),
-        limit=model.limit,
+        limit=_find_length(model),
         width=model.vector_width,
         pooling="+".join(model.sentence.pooling.modes),
         dtype=model.dtype,
@@ -123,6 +123,13 @@ def make_card(name: str, model: Model, can_search: bool = False) -> Card:
     )
 
 
+def _find_length(model: Model) -> int:
+    """Of the longest row that it reads: a fine-tuning may have settled on less than the encoder can."""
+    settings = model.trained.get("settings")
+    length = settings.get("length") if isinstance(settings, dict) else None
+    return min(model.limit, length) if isinstance(length, int) else model.limit
+
+
 def list_jobs(model: Model) -> list[str]:
     """What the heads of one model can be asked; a head of classes is for numbers or for ranking, too."""
     heads = model.checkpoint.heads
@@ -133,8 +140,9 @@ def list_jobs(model: Model) -> list[str]:
         return jobs
     head: Any = model.checkpoint.network.heads["classify"]
     task = model.trained.get("task")
+    ranks = ["rerank"] if rank_how(model) else []
     if task in ("regress", "rerank") or (task is None and head.shape.outputs == 1):
-        return [*jobs, "rerank", "score"] if task == "rerank" else [*jobs, "score", "rerank"]
+        return [*jobs, "rerank", "score"] if task == "rerank" else [*jobs, "score", *ranks]
     return [*jobs, "classify"]
 
 

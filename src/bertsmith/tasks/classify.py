@@ -30,7 +30,7 @@ from bertsmith.tasks.losses import Criterion, diverge
 from bertsmith.tasks.measures import Array, Measure
 from bertsmith.tasks.result import Result, check_finite
 from bertsmith.tasks.task import Row
-from bertsmith.tasks.text_rows import lay_out
+from bertsmith.tasks.text_rows import lay_out, refuse_other, settle_pairs
 from bertsmith.tasks.texts import take_count
 from bertsmith.tasks.trained import Settings, TrainedTask
 from bertsmith.text.tokenizer import Tokenizer
@@ -77,9 +77,7 @@ class Classify(TrainedTask[TextExample, Result]):
         labels, several = settle_labels(examples, choices.get("several"))
         settings: Settings = {"labels": labels, "several": several}
         settings |= {"truncate": choices.get("truncate") or cls.truncation, "length": choices.get("length")}
-        pairs = {example.pair is not None for example in examples}
-        if len(pairs) == 1:
-            settings["pairs"] = pairs.pop()
+        settings |= settle_pairs(examples)
         if choices.get("positive") is not None:
             settings["positive"] = labels[label_number(str(choices["positive"]), labels, "positive")]
         fixed = calibration.fixed_threshold(choices.get("thresholds"), several)
@@ -98,7 +96,7 @@ class Classify(TrainedTask[TextExample, Result]):
         return settings | ({"thresholds": [0.0]} if lone else {})
 
     def rows(self, examples: Sequence[TextExample]) -> list[list[Row]]:
-        self._refuse_other(examples)
+        refuse_other(examples, self.settings)
         golds = [self._gold(example) for example in examples]
         return lay_out(self.tokenizer, examples, golds, self.length, self.truncate)
 
@@ -178,15 +176,6 @@ class Classify(TrainedTask[TextExample, Result]):
 
     def report(self, answers: Sequence[Result], examples: Sequence[TextExample]) -> dict[str, Any]:
         return report_classes(answers, examples, self.settings)
-
-    def _refuse_other(self, examples: Sequence[TextExample]) -> None:
-        """A pair where single texts were learnt, or the reverse, would get an answer that means nothing."""
-        pairs = self.settings.get("pairs")
-        other = next((e for e in examples if (e.pair is not None) != pairs), None) if pairs is not None else None
-        if other is not None:
-            told = "pairs of texts, but this is one text; give the second too (pair=, --pair)" if pairs else (
-                "single texts, but this is a pair; leave the second text out")  # fmt: skip
-            raise BertsmithError(f"{other.where + ': ' if other.where else ''}the model was trained on {told}.")
 
     def _gold(self, example: TextExample) -> Any:
         """A label's number, or for several (1, labels) of 0 and 1; None where it is unknown."""

@@ -5,10 +5,12 @@ A text that is too long becomes overlapping windows; each mask is asked for in t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from bertsmith.errors import BertsmithError
 from bertsmith.tasks.spelling import Span
 from bertsmith.tasks.task import Row
+from bertsmith.tasks.texts import list_texts
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -53,6 +55,16 @@ class MaskedText:
         ids = [*window.ids[:place], *word, *window.ids[place + 1 :]]
         segments = [*window.segments[:place], *[window.segments[place]] * len(word), *window.segments[place + 1 :]]
         return MaskRow(ids, segments, at=[place + known], wanted=[pieces[known]])
+
+
+def masked_texts(tokenizer: Tokenizer, given: Any) -> list[str]:
+    """Several texts; one without a mask is named by its number."""
+    texts = list_texts(given)
+    for number, text in enumerate(texts, 1):
+        if tokenizer.mask_token is not None and tokenizer.mask_token not in text:
+            told = f"text {number} has no mask; write {tokenizer.mask_token} where a word is wanted"
+            raise BertsmithError(f"{told}: {text[:60]!r}.")
+    return texts
 
 
 def find_spans(tokenizer: Tokenizer, whole: Encoding) -> list[Span]:

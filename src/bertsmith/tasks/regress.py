@@ -23,13 +23,14 @@ from bertsmith.tasks.losses import Criterion, find_known
 from bertsmith.tasks.measures import Array, Measure
 from bertsmith.tasks.result import Result, check_finite
 from bertsmith.tasks.task import Row
-from bertsmith.tasks.text_rows import lay_out
+from bertsmith.tasks.text_rows import lay_out, refuse_other, settle_pairs
 from bertsmith.tasks.trained import MISTAKES, Settings, TrainedTask
 from bertsmith.text.tokenizer import Tokenizer
 
 
 class Regress(TrainedTask[NumberExample, Result]):
-    """`settings`: labels (the output's name), truncate, length; while it trains mean and spread."""
+    """`settings`: labels (the output's name), truncate, length, where it is known pairs (whether it learnt from pairs
+    of texts); while it trains mean and spread."""
 
     name = "regress"
     head = "classify"
@@ -59,7 +60,7 @@ class Regress(TrainedTask[NumberExample, Result]):
         if not np.isfinite(spread) or numbers.min() == numbers.max():
             why = f"all {len(numbers):,} of train are {numbers[0]:g}" if np.isfinite(spread) else "they are too large"
             raise BertsmithError(f"the numbers cannot be learned, for {why}; choose another column, or correct them.")
-        settings: Settings = {"labels": ["score"], "mean": mean, "spread": spread}
+        settings: Settings = {"labels": ["score"], "mean": mean, "spread": spread, **settle_pairs(examples)}
         return settings | {"truncate": choices.get("truncate") or cls.truncation, "length": choices.get("length")}
 
     @classmethod
@@ -70,6 +71,7 @@ class Regress(TrainedTask[NumberExample, Result]):
         return {"labels": list(labels), "truncate": cls.truncation, "length": None}
 
     def rows(self, examples: Sequence[NumberExample]) -> list[list[Row]]:
+        refuse_other(examples, self.settings)
         golds = [None if e.number is None else np.float32((e.number - self.mean) / self.spread) for e in examples]
         return lay_out(self.tokenizer, examples, golds, self.length, self.truncate)
 

@@ -218,6 +218,8 @@ class Span(TrainedTask[SpanExample, Result]):
 
 def ask_spans(question: Any, context: Any) -> list[SpanExample]:
     """The examples of a request: a question with its context, or several, with one each or one for all."""
+    if context is None:
+        raise BertsmithError("give the text to answer from (context).")
     questions = question if isinstance(question, str) else list_texts(question)
     if not isinstance(question, str) and isinstance(context, str):
         context = [context] * len(questions)

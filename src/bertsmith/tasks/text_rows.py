@@ -3,7 +3,7 @@
 In: examples with `text` and `pair`, and their gold. Out: rows of at most `length` ids.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from bertsmith.errors import BertsmithError
@@ -23,6 +23,22 @@ class Texts(Protocol):
 
     @property
     def where(self) -> str: ...
+
+
+def settle_pairs(examples: Sequence[Texts]) -> dict[str, bool]:
+    """The setting that says whether a model learnt from pairs of texts; none where it learnt from both."""
+    found = {example.pair is not None for example in examples}
+    return {"pairs": found.pop()} if len(found) == 1 else {}
+
+
+def refuse_other(examples: Sequence[Texts], settings: Mapping[str, Any]) -> None:
+    """A pair where single texts were learnt, or the reverse, would get an answer that means nothing."""
+    pairs = settings.get("pairs")
+    other = next((e for e in examples if (e.pair is not None) != pairs), None) if pairs is not None else None
+    if other is not None:
+        told = "pairs of texts, but this is one text; give the second too (pair=, --pair)" if pairs else (
+            "single texts, but this is a pair; leave the second text out")  # fmt: skip
+        raise BertsmithError(f"{other.where + ': ' if other.where else ''}the model was trained on {told}.")
 
 
 def lay_out(

@@ -37,6 +37,8 @@ def take_count(name: str, given: Any) -> int:
 def pair_up(job: str, firsts: Any, seconds: Any) -> tuple[list[tuple[str, Any]], bool]:
     """First texts with their seconds (None: there are none), and whether it was a single pair that was given."""
     if isinstance(firsts, str):
+        if seconds is not None and (isinstance(seconds, bytes) or not is_iterable(seconds)):
+            raise BertsmithError(f"the second text must be a string, not {type(seconds).__name__}.")
         if seconds is not None and not isinstance(seconds, str):
             raise BertsmithError(f"{job} takes two texts or two lists of texts, not one of each.")
         return [(firsts, seconds)], True

@@ -14,7 +14,7 @@ from bertsmith.errors import BertsmithError
 from bertsmith.tasks.calibration import sigmoid, softmax
 from bertsmith.tasks.result import Result, check_finite
 from bertsmith.tasks.task import Row, Task
-from bertsmith.tasks.texts import list_texts, take_count
+from bertsmith.tasks.texts import is_iterable, list_texts, take_count
 from bertsmith.text.tokenizer import Tokenizer
 
 HYPOTHESIS = "This example is {}."
@@ -82,6 +82,8 @@ def find_output(outputs: Sequence[str], starts: Sequence[str]) -> int:
 
 def take_labels(labels: Sequence[str]) -> list[str]:
     """The labels to choose from: at least one, each a name of its own."""
+    if isinstance(labels, str) or not is_iterable(labels):
+        raise BertsmithError(f"labels must be a list, as in ['sport', 'politics'], not {labels!r:.60}.")
     found = [label.strip() for label in list_texts(labels)]
     if not found or "" in found:
         raise BertsmithError("labels must name one class or more, none of them empty.")
