@@ -94,7 +94,7 @@ def pretrain(
         say = say if ranks.is_first else (lambda sentence: None)
         if threads is not None:
             torch.set_num_threads(take_count("threads", threads))
-        start = prepare(corpus, chosen, ranks, base)
+        start = prepare(corpus, chosen, ranks, base, download)
         say(start.origin)
         if plan:
             tell_plan(start, minutes, ranks, say)

@@ -6,6 +6,7 @@ import random
 from functools import cache
 from pathlib import Path
 
+import corpus_texts
 import pytest
 import transformers
 from hypothesis import given, settings
@@ -190,3 +191,14 @@ def test_characters_that_were_unknown_are_learned(kind, tmp_path):
     assert single and all(set(parts) == {old.unk_id} for parts in single.values())
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "new")
     assert theirs("β βαγ γαβ ჱ")["input_ids"] == new.encode("β βαγ γαβ ჱ").ids
+
+
+def test_whole_words_come_before_their_parts(tmp_path):
+    """Few pieces asked for: not the steps on the way to a word, but the word, and as many as there is use for."""
+    words = ["lecture", "lagoon", "voyage", "dissertation", "crocodile", "photosynthesis"]
+    (tmp_path / "words.txt").write_text("\n".join(" ".join(words) for _ in range(50)) + "\n")
+    folder = corpus_texts.make_tokenizer(tmp_path / "tokenizer")
+    for add in (2, 4, 6):
+        found = bertsmith.extend_tokenizer(folder, tmp_path / "words.txt", tmp_path / f"more-{add}", add=add)
+        assert len(found.added) == add
+    assert set(found.added) == set(words) and found.tokens_per_word == 1.0

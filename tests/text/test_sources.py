@@ -108,13 +108,14 @@ def test_what_is_not_utf8_text_is_a_sentence(tmp_path, content, sentence):
 @pytest.mark.parametrize(
     "name, content, sentence",
     [
-        ("a.jsonl", b'{"text": "x"}\n{"text"\n', r"byte 15: not JSON"),
+        ("a.jsonl", b'{"text": "x"}\n{"text"\n', r"a\.jsonl, line 2: not JSON \(Expecting .* at character 8\)"),
         ("a.jsonl", b'{"body": "x"}\n', r'no field "text" \(fields: "body"\); name it with --field'),
-        ("a.jsonl", b'{"text": 5}\n', 'the field "text" holds 5, not a text'),
+        ("a.jsonl", b'{"text": 5}\n', 'line 1: the field "text" holds 5, not a text; correct the record'),
         ("a.jsonl", b"[1, 2]\n", "must be an object with a field 'text'"),
         ("a.json", b'[{"text": "x"}, {"text": ', "record 2: not JSON"),
         ("a.txt.xz", lzma.compress(b"x" * 99)[:-9], "damaged or not whole"),
         ("a.txt.gz", b"nothing", "damaged or not whole"),
+        ("a.csv", b"id,text\n1,x\n", "is a table, and its columns are not all text; write the one that is into"),
         ("a.parquet", b"PAR1 no", "not a whole Parquet file"),
     ],
 )

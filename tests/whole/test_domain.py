@@ -93,7 +93,7 @@ def test_an_untied_head_grows_too(place, tmp_path):
     corpus = make_corpus(tmp_path / "made")
     tokenizer = load_tokenizer(corpus / "tokenizer")
     config = transformers.BertConfig(
-        vocab_size=tokenizer.size + 4, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
+        vocab_size=tokenizer.size + 2, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
         tie_word_embeddings=False,
     )  # fmt: skip
     theirs = transformers.BertForMaskedLM(config)
@@ -103,7 +103,7 @@ def test_an_untied_head_grows_too(place, tmp_path):
     tokenizer.save(tmp_path / "model")
     field = place / "field.txt"
     extended = bertsmith.extend_tokenizer(tmp_path / "model", field, tmp_path / "more", add=9, min_count=1)
-    assert len(extended.added) > 4
+    assert len(extended.added) > 2
     bertsmith.build_corpus(place / "field.txt", tmp_path / "more", tmp_path / "corpus", filters=False, duplicates=False,
                            near_duplicates=False)  # fmt: skip
     bertsmith.pretrain(tmp_path / "corpus", tmp_path / "out", model=tmp_path / "model", asks="masked", max_steps=1,

@@ -1,8 +1,15 @@
 """What a plan of a pretraining tells is what is done; what its folder holds suits others; what it learns from stays."""
 
+import json
+import re
+import shutil
+from functools import partial
+
 import pytest
+import safetensors.torch
+import torch
 import transformers
-from pretraining_made import pretrain
+from pretraining_made import SMALL, pretrain
 
 import bertsmith
 from bertsmith.errors import BertsmithError
@@ -39,3 +46,70 @@ def test_a_run_never_clears_the_model_it_learns_from(corpus, tmp_path):
             with pytest.raises(BertsmithError, match="from which this run learns; give another folder"):
                 bertsmith.pretrain(corpus, tmp_path / "mine", overwrite=True, device="cpu", max_steps=1, **given)
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "mine").rglob("*")}
+
+
+def test_a_tokenizer_is_not_written_into_a_model_or_a_corpus(corpus, tmp_path):
+    """Their ids would mean other words."""
+    out = pretrain(corpus, tmp_path / "out", "bert", max_steps=1).folder
+    words, before = corpus.parent / "texts.txt", (out / "tokenizer.json").read_bytes()
+    extend = partial(bertsmith.extend_tokenizer, out, add=5)
+    for make in (bertsmith.train_tokenizer, extend):
+        with pytest.raises(BertsmithError, match="holds a model, whose ids must stay what they are"):
+            make(words, out, overwrite=True)
+        with pytest.raises(BertsmithError, match="is the tokenizer of a corpus, whose ids it made"):
+            make(words, corpus / "tokenizer", overwrite=True)
+    assert (out / "tokenizer.json").read_bytes() == before
+
+
+def test_a_corpus_with_another_tokenizer_is_refused(corpus, tmp_path):
+    shutil.copytree(corpus, tmp_path / "corpus")
+    bertsmith.train_tokenizer(corpus.parent / "texts.txt", tmp_path / "other", size=60)
+    shutil.rmtree(tmp_path / "corpus" / "tokenizer")
+    shutil.copytree(tmp_path / "other", tmp_path / "corpus" / "tokenizer")
+    with pytest.raises(BertsmithError, match="is not the tokenizer that made the ids of"):
+        pretrain(tmp_path / "corpus", tmp_path / "out", "bert", max_steps=1)
+    assert not (tmp_path / "out").exists()
+
+
+def test_patience_wants_one_question_throughout(corpus, tmp_path):
+    with pytest.raises(BertsmithError, match=r"asks for something else in each stage \(causal:0.5,masked:0.5\)"):
+        pretrain(corpus, tmp_path / "out", "bert", asks="causal:0.5,masked:0.5", max_steps=4, patience=1)
+
+
+def test_of_losses_the_lower_is_the_better(corpus, tmp_path):
+    teacher = pretrain(corpus, tmp_path / "teacher", "bert", asks="masked", max_steps=2).folder
+    run = pretrain(corpus, tmp_path / "out", "bert", asks="relations", teacher=str(teacher), max_steps=6,
+                   evaluate_every=1, patience=3)  # fmt: skip
+    found = [json.loads(line) for line in (run.folder / "log.jsonl").read_text().splitlines()]
+    losses = {one["step"]: one["metrics"]["queries_loss"] for one in found if "metrics" in one}
+    assert losses[2] < losses[1] and run.outcome.progress.best_step == min(losses, key=losses.get)
+
+
+def test_what_learns_beside_grows_with_the_vocabulary(corpus, tmp_path):
+    """Nothing that was learnt is thrown away for a few new words."""
+    asks = {"asks": "replaced", "stay_hidden": 0.5}
+    model = pretrain(corpus, tmp_path / "model", "smith", max_steps=2, **asks).folder
+    (tmp_path / "field.txt").write_text("cardiomyopathy hepatocytes angiography cardiology.\n" * 40)
+    added = bertsmith.extend_tokenizer(model, tmp_path / "field.txt", tmp_path / "words", add=6).added
+    bertsmith.build_corpus(tmp_path / "field.txt", tmp_path / "words", tmp_path / "corpus", held_out=0.0, filters=False,
+                           duplicates=False, near_duplicates=False)  # fmt: skip
+    said = []
+    sizes = {key: SMALL[key] for key in ("tokens", "pass_tokens")}
+    on = bertsmith.pretrain(tmp_path / "corpus", tmp_path / "on", "smith", model=model, max_steps=1, rate=1e-12,
+                            optimizer="adamw", weight_decay=0.0, lengths="16", device="cpu", say=said.append, **asks,
+                            **sizes).folder  # fmt: skip
+    assert not any("fresh one" in sentence for sentence in said)
+    before, after = (safetensors.torch.load_file(one / "aside" / "model.safetensors") for one in (model, on))
+    bias = "generator.heads.mask.out.bias"
+    assert len(after[bias]) == len(before[bias]) + len(added)
+    for name, tensor in before.items():
+        assert torch.allclose(after[name][: len(tensor)], tensor, atol=1e-6), name
+
+
+@pytest.mark.parametrize("epochs", [1, 4])
+def test_an_epoch_reads_the_corpus_once_though_steps_grow(corpus, tmp_path, epochs):
+    said = []
+    pretrain(corpus, tmp_path / "out", "smith", tokens=512, first_tokens=128, pass_tokens=128, epochs=epochs, plan=True,
+             say=said.append)  # fmt: skip
+    read = float(re.search(r"([\d.]+) epochs", "\n".join(said)).group(1))
+    assert read == pytest.approx(epochs, rel=0.15)  # an epoch is a whole number of steps

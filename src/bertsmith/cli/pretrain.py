@@ -124,17 +124,19 @@ def carry_out(asked: dict[str, Any], modes: Mapping[str, Any], say: Callable[[st
     if run is None:
         say("This was a plan: nothing was trained and nothing written.")
         return None
-    say(f"to use it: bertsmith {find_use(run.folder)}")
+    say(f"to use it: bertsmith {find_use(run.folder, run.metrics)}")
     return {"folder": str(run.folder), "metrics": run.metrics}
 
 
-def find_use(folder: Path) -> str:
-    """What a person may try next with what is in the folder."""
+def find_use(folder: Path, metrics: Mapping[str, float]) -> str:
+    """What a person may try next with what is in the folder; `metrics` tell whether it learnt to fill masks itself."""
     from bertsmith.models.files import read_settings as read_model
 
-    filling = folder / "generator" if (folder / "generator" / "config.json").exists() else folder
+    fills = any(name.startswith(("masked", "distilled")) for name in metrics)
+    has_generator = not fills and (folder / "generator" / "config.json").exists()
+    filling = folder / "generator" if has_generator else folder
     architectures = read_model(filling).get("architectures") or [""]
-    is_asked = architectures[0].endswith(("MaskedLM", "PreTraining"))
+    is_asked = architectures[0].endswith(("MaskedLM", "PreTraining")) and (fills or has_generator or not metrics)
     if not is_asked or not (filling / "tokenizer.json").exists():  # without words to fill, or of codes
         return f"info --model {shlex.quote(str(folder))}"
     from bertsmith.text.loading import load_tokenizer

@@ -67,7 +67,13 @@ class Corpus:
 
     def tokenizer(self) -> Tokenizer | None:
         """The tokenizer that made the ids; None: the corpus holds codes."""
-        return None if self.header["tokenizer"] is None else Tokenizer.from_folder(self.folder / TOKENIZER)
+        if self.header["tokenizer"] is None:
+            return None
+        found = Tokenizer.from_folder(self.folder / TOKENIZER)
+        if tokenizer_digest(found) != self.header["tokenizer"]:
+            told = f"{self.folder / TOKENIZER} is not the tokenizer that made the ids of {self.folder}"
+            raise BertsmithError(f"{told}; build the corpus again, or put its own tokenizer back.")
+        return found
 
     def __len__(self) -> int:
         """How many documents."""

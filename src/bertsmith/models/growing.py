@@ -21,7 +21,9 @@ def grow_vocabulary(checkpoint: Checkpoint, cuts: Mapping[int, Sequence[int]]) -
     if lacking:
         raise BertsmithError(f"the model has no row for id {min(lacking)}, and nothing to make one from.")
     checkpoint.config = network.config = replace(checkpoint.config, vocabulary=size)
-    network.embed.tokens = nn.Embedding.from_pretrained(_grow(network.embed.tokens.weight, cuts, size), freeze=False)
+    network.embed.tokens = nn.Embedding.from_pretrained(
+        grow_rows(network.embed.tokens.weight, cuts, size), freeze=False
+    )
     for name, head in checkpoint.heads.items():
         if head.outputs != "vocabulary":
             continue
@@ -29,12 +31,12 @@ def grow_vocabulary(checkpoint: Checkpoint, cuts: Mapping[int, Sequence[int]]) -
         assert isinstance(built, Head) and built.out is not None
         built.shape = replace(built.shape, outputs=size)
         if built.out.weight is not None:  # else it reads the embedding
-            built.out.weight = nn.Parameter(_grow(built.out.weight, cuts, size))
-        built.out.bias = nn.Parameter(_grow(built.out.bias, cuts, size))
+            built.out.weight = nn.Parameter(grow_rows(built.out.weight, cuts, size))
+        built.out.bias = nn.Parameter(grow_rows(built.out.bias, cuts, size))
     network.parameter_count = sum(parameter.numel() for parameter in network.parameters())
 
 
-def _grow(rows: Tensor, cuts: Mapping[int, Sequence[int]], size: int) -> Tensor:
+def grow_rows(rows: Tensor, cuts: Mapping[int, Sequence[int]], size: int) -> Tensor:
     """(vocabulary, …) -> (size, …)"""
     grown = torch.zeros(size, *rows.shape[1:], dtype=rows.dtype)
     grown[: len(rows)] = rows.detach()

@@ -18,7 +18,7 @@ from bertsmith.models.checkpoint import Checkpoint, load_checkpoint, save_checkp
 from bertsmith.models.family import Family
 from bertsmith.models.files import WEIGHTS, read_tensors, write_tensors
 from bertsmith.models.fitting import fresh_tensor
-from bertsmith.models.growing import grow_vocabulary
+from bertsmith.models.growing import grow_rows, grow_vocabulary
 from bertsmith.models.network import Network
 from bertsmith.objectives.combining import Stages, Sum
 from bertsmith.objectives.distillation import Distillation
@@ -89,7 +89,7 @@ class Made:
     def go_on_from(self, folder: Path, network: Network, cuts: Mapping[int, Sequence[int]] | None = None) -> bool:
         """Take the generator that lies beside a model, if there is one of this shape; `cuts` are of new ids."""
         if self.aside:
-            return self._go_on_aside(folder / ASIDE, network)
+            return self._go_on_aside(folder / ASIDE, network, cuts or {})
         if self.generator is None or not (folder / GENERATOR / "config.json").exists():
             return False
         known = load_checkpoint(folder / GENERATOR)
@@ -99,8 +99,12 @@ class Made:
         copy_weights(known.network, self.generator.network)
         return True
 
-    def _go_on_aside(self, folder: Path, network: Network) -> bool:
+    def _go_on_aside(self, folder: Path, network: Network, cuts: Mapping[int, Sequence[int]]) -> bool:
         known, own = read_tensors(folder) if folder.is_dir() else {}, self._beside(network)
+        words = network.config.vocabulary
+        for name in known.keys() & own.keys():
+            if cuts and len(own[name]) == words != len(known[name]):
+                known[name] = grow_rows(known[name], cuts, words)
         if {name: x.shape for name, x in known.items()} != {name: p.shape for name, p in own.items()}:
             return False
         with torch.no_grad():
@@ -130,7 +134,8 @@ class Pending:
         return {}
 
 
-def make_objective(asking: "Asking", corpus: Corpus, seed: int) -> Made:
+def make_objective(asking: "Asking", corpus: Corpus, seed: int, download: bool = False) -> Made:
+    """`download`: a teacher that is not here may be fetched."""
     stages = asking.stages()
     named = name_questions(stages)
     if asking.stay_hidden and "replaced" not in named:
@@ -138,7 +143,7 @@ def make_objective(asking: "Asking", corpus: Corpus, seed: int) -> Made:
         raise BertsmithError(f"{told}; ask for them (asks), or leave it out.")
     rows: RowKind = "next" if "next" in named else "order" if "order" in named else "single"
     share = asking.generator_share if "replaced" in named else 0.0
-    teacher = open_teacher(str(asking.teacher), corpus) if set(named) & set(TAUGHT) else None
+    teacher = open_teacher(str(asking.teacher), corpus, download) if set(named) & set(TAUGHT) else None
     maker = Maker(asking, corpus, seed, teacher)
     heads = dict.fromkeys((*name_heads(stages), *(("mask",) if asking.stay_hidden else ())))
     made = Made(Pending(tuple(heads)), rows, share, teacher=teacher, notes=maker.notes)

@@ -55,9 +55,9 @@ def read_phrases(path: Path, corpus: Corpus) -> list[list[int]]:
     return [list(ids) for ids in found if ids]
 
 
-def open_teacher(name: str, corpus: Corpus) -> Network:
+def open_teacher(name: str, corpus: Corpus, download: bool = False) -> Network:
     """A teacher reads the very ids that the student reads, so they must mean the same."""
-    folder = locate(name)
+    folder = locate(name, download=download)
     checkpoint = open_checkpoint(folder)
     try:
         tokenizer = load_tokenizer(folder)

@@ -14,7 +14,8 @@ def line_text(line: str, field: str, where: str) -> str:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise BertsmithError(f"{where}: not JSON ({error}); each line must hold one object.") from None
+        why = f"{error.msg} at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
+        raise BertsmithError(f"{where}: not JSON ({why}); each line must hold one object.") from None
     return record_text(value, field, where)
 
 
@@ -31,7 +32,9 @@ def record_text(value: Any, field: str, where: str) -> str:
     if text is None:
         return ""
     if not isinstance(text, str):
-        raise BertsmithError(f'{where}: the field "{field}" holds {str(text)[:40]}, not a text.')
+        raise BertsmithError(
+            f'{where}: the field "{field}" holds {str(text)[:40]}, not a text; correct the record, or name another.'
+        )
     return text
 
 

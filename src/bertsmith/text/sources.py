@@ -15,7 +15,7 @@ from typing import Literal
 
 from bertsmith.errors import BertsmithError
 from bertsmith.text.records import count_row_groups, line_text, read_json_values, read_parquet_texts, record_text
-from bertsmith.text.streams import PACKINGS, decode, open_stream, read_blocks
+from bertsmith.text.streams import PACKINGS, decode, line_of, open_stream, read_blocks
 
 Unit = Literal["blank-line", "line", "file"]
 UNITS = ("blank-line", "line", "file")
@@ -23,6 +23,7 @@ KINDS = {
     ".txt": "text", ".text": "text", ".md": "markdown", ".markdown": "markdown", ".jsonl": "records",
     ".ndjson": "records", ".json": "json", ".parquet": "parquet", ".pq": "parquet",
 }  # fmt: skip
+TABLES = (".csv", ".tsv")
 LONGEST = 4 << 20  # bytes of one document; what is longer comes in several, so that memory stays bounded
 RECORD = 256 << 20  # bytes of one line of JSON Lines, which must be whole before it can be read
 PART = 16 << 20
@@ -117,7 +118,12 @@ def read_part(
             if is_cut:
                 raise BertsmithError(f"{where}: a line of more than {RECORD >> 20} MiB; put records on lines.")
             text = decode(raw, source.path, source.packing, start)
-            yield from _cut_long(line_text(text, field, where), where, longest)
+            try:
+                found = line_text(text, field, where)
+            except BertsmithError as error:  # only now is it worth counting lines
+                line = f"{source.path}, line {line_of(source.path, source.packing, start):,}"
+                raise BertsmithError(str(error).replace(where, line, 1)) from None
+            yield from _cut_long(found, where, longest)
     else:
         for raw, start, is_cut in _cut_stream(part, _unit(source, unit), longest):
             text = decode(raw, source.path, source.packing, start)
@@ -158,6 +164,10 @@ def _kind(path: Path) -> str | None:
 
 
 def _describe(path: Path) -> Source:
+    bare = path.with_suffix("") if path.suffix.lower() in PACKINGS else path
+    if bare.suffix.lower() in TABLES:
+        told = f"{path} is a table, and its columns are not all text"
+        raise BertsmithError(f"{told}; write the one that is into a .txt (a line each) or a .jsonl file.")
     # A file that a person names is text unless its name says more; in a folder only known names are taken.
     return Source(path, _kind(path) or "text", PACKINGS.get(path.suffix.lower(), ""))
 

@@ -224,9 +224,9 @@ class Loop:
             return
         self.network.eval()
         metrics = self.evaluate()
-        value = next(iter(metrics.values()))
-        best = self.progress.best_value
-        is_better = best is None or value > best
+        name, value = next(iter(metrics.items()))
+        best, sign = self.progress.best_value, -1 if name.endswith("_loss") else 1
+        is_better = best is None or sign * value > sign * best
         # Of equal ones the later is the better trained: a small development set is soon without a mistake.
         is_best = is_better or value == best
         self.progress.since_best = 0 if is_better else self.progress.since_best + 1

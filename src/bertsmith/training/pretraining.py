@@ -4,7 +4,6 @@ In: rows of a corpus as passes of one size, an objective, settings. Out: a `Stud
 hidden of them and every other draw is a function of (seed, step), the same for one process or eight.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -54,7 +53,7 @@ class PretrainingStudy:
 
     def steps_an_epoch(self) -> int:
         """So many steps read as many tokens as the corpus has."""
-        return max(1, math.ceil(len(self.corpus.tokens) / self.settings.tokens))
+        return self.settings.steps_to_read(len(self.corpus.tokens))
 
     def size(self, step: int) -> int:
         """Rows are not counted ahead: what a step holds is measured in tokens."""

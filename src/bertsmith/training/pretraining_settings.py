@@ -1,5 +1,6 @@
 """Everything a person may choose about the training of an encoder on plain text; checked once, here, without torch."""
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -94,6 +95,11 @@ class Pretraining(Training):
         wanted = min(max(self.pass_tokens or PASSES[device], self.longest), least)
         size = -(-least // -(-least // wanted))
         return max(self.longest, size if least % size == 0 else -(-size // EVEN) * EVEN)
+
+    def steps_to_read(self, tokens: int) -> int:
+        """So many steps hold so many tokens, of which the first may be smaller."""
+        first, ramp = self.first_tokens or self.tokens, min(1.0, self.ramp)
+        return max(1, math.ceil(tokens / (self.tokens - ramp * (self.tokens - first) / 2)))
 
     def tokens_at(self, step: int, steps: int, size: int) -> int:
         """How many tokens a step holds, in whole passes."""

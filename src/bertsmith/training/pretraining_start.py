@@ -3,7 +3,6 @@
 Everything that can be wrong with them is found here, before a step is made or a file written.
 """
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -48,8 +47,10 @@ class Start:
     origin: str  # a sentence: where its weights are from
 
 
-def prepare(corpus: str | Path, recipe: Recipe, ranks: Ranks, base: Path | None = None) -> Start:
-    """`base` is the folder of a trained model that goes on learning."""
+def prepare(
+    corpus: str | Path, recipe: Recipe, ranks: Ranks, base: Path | None = None, download: bool = False
+) -> Start:
+    """`base` is the folder of a trained model that goes on learning; `download`: a teacher may be fetched."""
     train, held_out = Corpus.open(corpus), Corpus.open(corpus, "held-out")
     cuts = {} if base is None else find_new_pieces(base, train)
     longest = recipe.training.longest
@@ -57,7 +58,8 @@ def prepare(corpus: str | Path, recipe: Recipe, ranks: Ranks, base: Path | None 
         told = f"{len(train.tokens):,} tokens, less than a row of {longest}" if len(train.tokens) else "no text"
         raise BertsmithError(f"{corpus} holds {told}; build it from more, or give shorter rows (lengths).")
     refuse_unfit(recipe, ranks)
-    made = make_objective(recipe.asking, train, recipe.training.seed)
+    train.tokenizer()  # a corpus whose tokenizer is another one is refused
+    made = make_objective(recipe.asking, train, recipe.training.seed, download)
     if base is None:
         checkpoint, origin = _begin(recipe, train, made), "The encoder begins with random weights."
     else:
@@ -79,6 +81,9 @@ def prepare(corpus: str | Path, recipe: Recipe, ranks: Ranks, base: Path | None 
 
 def refuse_unfit(recipe: Recipe, ranks: Ranks) -> None:
     """What cannot be done together."""
+    if recipe.training.patience and len(recipe.asking.stages()) > 1:
+        told = "patience looks at one measure throughout, and this run asks for something else in each stage"
+        raise BertsmithError(f"{told} ({recipe.asking.asks}); leave patience out.")
     choose_precision(recipe.training.precision, ranks.device)
 
 
@@ -156,7 +161,7 @@ def tell_plan(start: Start, minutes: float | None, ranks: Ranks, say: Say) -> No
         total = int(60 * minutes * speed / flops)
         long = f"{minutes:g} minutes, the first passes tell how many steps: {total:,} tokens at most"
     else:
-        steps = training.max_steps or max(1, round((training.epochs or 1) * math.ceil(held / training.tokens)))
+        steps = training.max_steps or max(1, round((training.epochs or 1) * training.steps_to_read(held)))
         total = count_tokens(training, steps, start.size)
         long = f"{steps:,} step{'s' * (steps != 1)}, {total:,} tokens, {total / held:.2f} epochs; "
         long += f"{flops * total:.2e} FLOP in matrix products, which alone take {show_time(flops * total / speed)} here"

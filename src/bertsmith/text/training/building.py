@@ -67,6 +67,10 @@ def check_folder(folder: Path, overwrite: bool) -> None:
         raise BertsmithError(f"--out {folder} is a file; name a folder.")
     if not folder.is_dir() or not any(folder.iterdir()):
         return
+    if (folder / "config.json").exists() or any(folder.glob("*.safetensors")):
+        raise BertsmithError(f"--out {folder} holds a model, whose ids must stay what they are; name another folder.")
+    if (folder.parent / "corpus.json").exists():
+        raise BertsmithError(f"--out {folder} is the tokenizer of a corpus, whose ids it made; name another folder.")
     if not (folder / "tokenizer.json").is_file():
         raise BertsmithError(f"--out {folder} holds other files, but no tokenizer; name a new or empty folder.")
     if not overwrite:

@@ -81,11 +81,14 @@ def learn_merged(
             if not more:
                 break
         return Learned(merger.names[known:], merges)
-    merges = learn_merges(merger, SURPLUS * most, join, min_count, taken, tell)
-    learned = Learned(merger.names[known:])
-    if kind == "unigram":
-        learned.scores = _score(model["vocab"], merges, join)
-    learned.pieces = _choose(model, learned, words, cuts, _count_steps(merges, join), most)
+    merges, learned = [], Learned([])
+    # Of the candidates many are only steps to others: where too few are left, more are made.
+    while len(learned.pieces) < most and (more := learn_merges(merger, SURPLUS * most, join, min_count, taken, tell)):
+        merges += more
+        learned = Learned(merger.names[known:])
+        if kind == "unigram":
+            learned.scores = _score(model["vocab"], merges, join)
+        learned.pieces = _choose(model, learned, words, cuts, _count_steps(merges, join), most)
     return learned
 
 
