@@ -21,7 +21,7 @@ from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.training.merging import Merger, learn_merges
 
 KINDS = {"WordPiece": "wordpiece", "BPE": "bpe", "Unigram": "unigram"}
-SURPLUS = 3  # times the pieces asked for are candidates
+SURPLUS, FEWEST = 3, 300  # times the pieces asked for are candidates, and never fewer: a long word takes many steps
 CHARACTERS = 4  # one piece in so many, at most, is a character
 SHRINK = 0.75  # of the candidates stay in a round
 Tell = Callable[[int, int], None]
@@ -81,9 +81,9 @@ def learn_merged(
             if not more:
                 break
         return Learned(merger.names[known:], merges)
-    merges, learned = [], Learned([])
+    merges, learned, many = [], Learned([]), max(SURPLUS * most, FEWEST)
     # Of the candidates many are only steps to others: where too few are left, more are made.
-    while len(learned.pieces) < most and (more := learn_merges(merger, SURPLUS * most, join, min_count, taken, tell)):
+    while len(learned.pieces) < most and (more := learn_merges(merger, many, join, min_count, taken, tell)):
         merges += more
         learned = Learned(merger.names[known:])
         if kind == "unigram":
