@@ -153,11 +153,14 @@ def test_a_mistake_in_the_command(real, words, sentence):
 @pytest.mark.parametrize(
     "text, sentence",
     [
-        ("batch = 8\n", "batch is a setting of fine-tuning and has no meaning in pretraining; give tokens"),
+        ("batch = 8\n", "run.toml: batch is a setting of fine-tuning and has no meaning in pretraining; give tokens"),
         ("dept = 8\n", "run.toml has dept, which is not a setting; did you mean depth"),
         ('minutes = "long"\n', "run.toml: minutes is 'long'; it must be a number"),
         ("corpus = 1\n", "run.toml: corpus is 1; it must be text"),
-        ("depth = 1.5\n", "depth is 1.5; it must be a whole number"),
+        ("depth = 1.5\n", "run.toml: depth is 1.5; it must be a whole number"),
+        ("rate = -1\n", "run.toml: rate is -1; it must be more than 0"),
+        ('recipe = "berd"\n', "run.toml: there is no recipe 'berd'"),
+        ("asks = 3\n", 'run.toml: asks is 3; it must be text, as in "masked"'),
     ],
 )
 def test_a_mistake_in_a_file_of_settings(real, corpus, tmp_path, text, sentence):

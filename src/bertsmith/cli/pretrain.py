@@ -78,7 +78,7 @@ def pretrain(
     given = {**shape, **asking, **training}
     if settings is None and (recipe or not model):  # else the rest is not known yet
         check_flags(recipe, given)
-    asked = combine(read_settings(settings) if settings else {}, {**run, **given})
+    asked = combine(read_settings(settings, recipe, model) if settings else {}, {**run, **given})
     require(asked, ("corpus",) if plan else ("corpus", "out"))
     is_first = os.environ.get("RANK", "0") == "0"  # of the processes of torchrun
     say = write_note if is_first else (lambda sentence: None)
@@ -91,16 +91,23 @@ def pretrain(
 
 def check_flags(recipe: str | None, given: Mapping[str, Any]) -> None:
     """A wrong value of a flag is a mistake in the command; the same value in a file is one in the file."""
-    alone = {name: value for name, value in given.items() if name not in ("asks", "teacher")}  # these need each other
     try:
-        read_asks(given.get("asks", "masked"))
-        find_recipe(recipe or "smith", alone)
+        check_values(recipe, given)
     except BertsmithError as error:
         raise typer.BadParameter(str(error)) from error
 
 
-def read_settings(path: Path) -> dict[str, Any]:
-    """What the file says, if it says nothing that is not a setting."""
+def check_values(recipe: str | None, given: Mapping[str, Any]) -> None:
+    alone = {name: value for name, value in given.items() if name not in ("asks", "teacher")}  # these need each other
+    asks = given.get("asks", "masked")
+    if not isinstance(asks, str):
+        raise BertsmithError(f'asks is {asks!r}; it must be text, as in "masked".')
+    read_asks(asks)
+    find_recipe(recipe or "smith", alone)
+
+
+def read_settings(path: Path, recipe: str | None = None, model: str | None = None) -> dict[str, Any]:
+    """What the file says, if it says nothing that is not a setting or cannot be one; `recipe`, `model`: the flags'."""
     found = read_toml(path)
     for name, value in found.items():
         if name in RUN:
@@ -109,6 +116,12 @@ def read_settings(path: Path) -> dict[str, Any]:
                 raise BertsmithError(f"{path}: {name} is {value!r}; it must be {wanted}.")
         elif name not in KINDS and name not in IDLE:  # those are refused with their reason
             raise BertsmithError(f"{path} has {name}, which is not a setting{suggest(name, [*RUN, *KINDS])}")
+    recipe = recipe or found.get("recipe")
+    if recipe or not (model or "model" in found):  # else what the others go with is not known yet
+        try:
+            check_values(recipe, {name: value for name, value in found.items() if name not in RUN})
+        except BertsmithError as error:
+            raise BertsmithError(f"{path}: {error}") from None
     return found
 
 
