@@ -104,7 +104,7 @@ def finetune(
             raise typer.BadParameter("--members holds the settings too; write them there, and leave --settings out.")
         asked = describe_mix(members, {**flags, **columns, **choices, **training})
     else:
-        asked = combine(read_settings(settings) if settings else {}, {**flags, **columns, **choices, **training})
+        asked = combine(read_values(settings) if settings else {}, {**flags, **columns, **choices, **training})
         require(asked, ("train", "out"))
     asked.setdefault("model", os.environ.get("BERTSMITH_MODEL") or None)
     is_first = os.environ.get("RANK", "0") == "0"  # of the processes of torchrun
@@ -138,6 +138,16 @@ def read_settings(path: Path) -> dict[str, Any]:
             raise BertsmithError(
                 f"{path}: {name} is {value!r}; it must be {'a number' if name == 'threads' else 'text'}."
             )
+    return found
+
+
+def read_values(path: Path) -> dict[str, Any]:
+    """What the file says, if each can be the value of a setting; for a sweep it may hold several of each."""
+    found = read_settings(path)
+    try:
+        sort_choices({name: value for name, value in found.items() if name not in RUN})
+    except BertsmithError as error:
+        raise BertsmithError(f"{path}: {error}") from None
     return found
 
 

@@ -255,8 +255,10 @@ def _read_json(path: Path) -> Any:
 def _nothing_left(documents: int, dropped: Reasons) -> str:
     if not documents:
         return "The sources hold no text; give files with documents in them."
-    counts = ", ".join(f"{told.count:,} {reason}" for reason, told in dropped.items()) or "all are held out"
+    counts = ", ".join(
+        f"{told.count:,} {'paragraphs ' * (reason == 'excluded')}{reason}" for reason, told in dropped.items()
+    )
     return (
-        f"Of {documents:,} documents nothing is left to train on ({counts}); give more text, or fewer filters "
-        "(--no-filters, --shortest, --tokens-per-character, --held-out 0)."
+        f"Of {documents:,} documents nothing is left to train on ({counts or 'all are held out'}); give more text, or "
+        "fewer filters (--no-filters, --shortest, --tokens-per-character, --exclude, --held-out 0)."
     )
