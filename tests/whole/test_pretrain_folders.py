@@ -61,11 +61,18 @@ def test_a_tokenizer_is_not_written_into_a_model_or_a_corpus(corpus, tmp_path):
     assert (out / "tokenizer.json").read_bytes() == before
 
 
-def test_a_corpus_with_another_tokenizer_is_refused(corpus, tmp_path):
+@pytest.mark.parametrize("size, is_old", [(60, False), (60, True), (None, False)])
+def test_a_corpus_with_another_tokenizer_is_refused(corpus, tmp_path, size, is_old):
+    """One of another size, or with other words; of a corpus of before only the size is known."""
     shutil.copytree(corpus, tmp_path / "corpus")
-    bertsmith.train_tokenizer(corpus.parent / "texts.txt", tmp_path / "other", size=60)
-    shutil.rmtree(tmp_path / "corpus" / "tokenizer")
-    shutil.copytree(tmp_path / "other", tmp_path / "corpus" / "tokenizer")
+    header, inside = json.loads((corpus / "corpus.json").read_text()), tmp_path / "corpus" / "tokenizer"
+    if is_old:
+        del header["tokenizer_sha256"]
+        (tmp_path / "corpus" / "corpus.json").write_text(json.dumps(header))
+    pretrain(tmp_path / "corpus", tmp_path / "before", "bert", max_steps=1)
+    bertsmith.train_tokenizer(corpus.parent / "texts.txt", tmp_path / "other", size=size or header["vocabulary"])
+    shutil.rmtree(inside)
+    shutil.copytree(tmp_path / "other", inside)
     with pytest.raises(BertsmithError, match="is not the tokenizer that made the ids of"):
         pretrain(tmp_path / "corpus", tmp_path / "out", "bert", max_steps=1)
     assert not (tmp_path / "out").exists()

@@ -34,7 +34,16 @@ from bertsmith.data.corpus.writing import (
     write_json,
     write_part,
 )  # fmt: skip
-from bertsmith.data.shards import FILES, FORMAT, HEADER, SPLITS, TOKENIZER, choose_dtype, file_digest
+from bertsmith.data.shards import (
+    FILES,
+    FORMAT,
+    HEADER,
+    SPLITS,
+    TOKENIZER,
+    TOKENIZER_FILE,
+    choose_dtype,
+    file_digest,
+)
 from bertsmith.errors import BertsmithError
 from bertsmith.text.sources import Source, cut_parts
 from bertsmith.text.tokenizer import Tokenizer
@@ -211,6 +220,8 @@ class Build:
             "vocabulary": shares["vocabulary"], "tokenizer": self.asked["tokenizer"], "specials": specials,
             "special_ids": special_ids, "splits": splits,
         }  # fmt: skip
+        if self.tokenizer is not None:
+            header["tokenizer_sha256"] = file_digest(folder / TOKENIZER / TOKENIZER_FILE)
         write_json(folder / HEADER, header)
         return folder
 
