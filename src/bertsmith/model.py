@@ -112,7 +112,8 @@ class Model:
         home = find_default_home(self, "follows")
         pairs, single = pair_up("follows", a, b)
         if home is not self and "follows" not in self.checkpoint.heads:
-            return home.classify(a, b, truncate=truncate)
+            ones, others = ([pair[side] for pair in pairs] for side in (0, 1))  # an iterator is at its end by now
+            return home.classify(*((ones[0], others[0]) if single else (ones, others)), truncate=truncate)
         home = self.need("follows", "tell whether one text follows another")
         task = Follows(self.tokenizer, self.limit, truncate, home.checkpoint.heads["follows"].labels)
         return answer_given(self, task, pairs, single)

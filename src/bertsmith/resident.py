@@ -73,7 +73,7 @@ def put_adapter(model: "Model", given: str | Path) -> "Model":
         is_there = False
     if not is_there:
         if not model.adapters:
-            raise BertsmithError(f"{str(given)!r} is not the folder of an adapter; give one that holds one.")
+            raise BertsmithError(f"{str(given)!r} is not the folder of an adapter; name one that is.")
         known = f"its adapters are {', '.join(model.adapters)}"
         raise BertsmithError(f"{model.folder} has no adapter {str(given)!r} ({known}), and there is no folder of one.")
     checkpoint = read_adapter(folder, model.checkpoint)

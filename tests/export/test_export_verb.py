@@ -67,7 +67,7 @@ def test_mistakes_are_told_in_a_line(run, made, tmp_path):
         ([base, tmp_path / "x", tmp_path / "y"], "give one model and one folder"),
         ([base, tmp_path / "x", "--to", "compact", "--adapter", "mood"], "must be NAME=FOLDER"),
         ([base, tmp_path / "x", "--to", "compact", *["--adapter", "a=b"] * 2], "gives 'a' twice"),
-        ([base, tmp_path / "x", "--to", "compact", "--adapter", "a=b"], "no adapter 'b'"),
+        ([base, tmp_path / "x", "--to", "compact", "--adapter", "a=b"], "'b' is not the folder of an adapter"),
         ([base, tmp_path / "full"], "is not empty"),
         ([base, tmp_path / "x", "--store", "int8"], "is not a choice for a folder that transformers opens"),
     ):

@@ -202,7 +202,7 @@ def test_what_cannot_be_put_together(made, tmp_path):
 
     refused("mood is an adapter for another base model", other, adapters={"mood": adapters["mood"]})
     refused("is a whole model and not an adapter", adapters={"x": other})
-    refused("no adapter '.*nothing'", adapters={"x": tmp_path / "nothing"})
+    refused("nothing' is not the folder of an adapter; name one that is", adapters={"x": tmp_path / "nothing"})
     refused("'a/b' cannot be an adapter's name", adapters={"a/b": adapters["mood"]})
     refused("names 'mood' as the default for classify; its adapters are none", defaults={"classify": "mood"})
     refused("store='int4' is not a choice", store="int4")

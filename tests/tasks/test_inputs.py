@@ -113,8 +113,10 @@ def test_not_a_pair(bert_pairs):
         bert_pairs.ours.follows(5, 6)
     with pytest.raises(BertsmithError, match=r"text 1 must be a string, not NoneType\.$"):
         bert_pairs.ours.follows(["a"], [None])
-    with pytest.raises(BertsmithError, match="two texts or two lists"):
+    with pytest.raises(BertsmithError, match=r"the second text must be a string, not int\.$"):
         bert_pairs.ours.follows("a", 5)
+    with pytest.raises(BertsmithError, match="two texts or two lists"):
+        bert_pairs.ours.follows("a", ["b"])
 
 
 def test_pairs_from_iterators(bert_pairs):

@@ -87,7 +87,7 @@ def test_one_text_a_list_and_the_best_few(nli):
         ([], {}, "labels must name one class or more, none of them empty."),
         (["a", " "], {}, "labels must name one class or more, none of them empty."),
         (["a", "b", "a "], {}, "the label 'a' is there twice; give each once."),
-        ("a,b", {}, "give a text or a list of texts, not str."),
+        ("a,b", {}, "labels must be a list, as in ['sport', 'politics'], not 'a,b'."),
         (["a"], {"hypothesis": "This is it."}, "hypothesis is 'This is it.'; it must hold {} once"),
         (["a"], {"hypothesis": "{} or {}"}, "hypothesis is '{} or {}'; it must hold {} once"),
         (["a"], {"pair": "b"}, "labels are judged for a text, whose pair is the hypothesis; leave the pair out."),

@@ -59,6 +59,12 @@ def test_a_sentence_names_what_is_wrong(model, ask, told):
         ask(model)
 
 
+def test_follows_takes_iterators_too(model):
+    firsts, seconds = ["the man went to the store"] * 2, ["he bought a gallon of milk", "penguins are flightless"]
+    found = model.follows(iter(firsts), iter(seconds))
+    assert [one.answers for one in found] == [one.answers for one in model.follows(firsts, seconds)]
+
+
 def test_a_model_is_never_exported_over_itself(tmp_path):
     shutil.copytree(HOUSE, tmp_path / "mine")
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "mine").rglob("*")}
