@@ -32,9 +32,8 @@ def record_text(value: Any, field: str, where: str) -> str:
     if text is None:
         return ""
     if not isinstance(text, str):
-        raise BertsmithError(
-            f'{where}: the field "{field}" holds {str(text)[:40]}, not a text; correct the record, or name another.'
-        )
+        told = f'{where}: the field "{field}" holds {str(text)[:40]}, not a text'
+        raise BertsmithError(f"{told}; correct the record, or name another field (--field).")
     return text
 
 
