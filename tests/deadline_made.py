@@ -22,5 +22,5 @@ class Clock:
 
         replace(PretrainingStudy, "works", ticks)
         replace(timing, "now", self)
-        replace(timing, "find_pace", lambda *_: (timing.Pace((0.5,), 0.0), 256))
+        replace(timing, "find_pace", lambda *_: (timing.Pace(((0.5,),), 0.0), 256))
         replace(pretraining, "count_read", lambda *_: timing.Scoring())

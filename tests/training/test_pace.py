@@ -11,6 +11,11 @@ from bertsmith.training.devices import Ranks
 from bertsmith.training.pretraining_settings import Pretraining
 
 
+@dataclass
+class Asking:
+    counts: dict
+
+
 class Staged:
     """A study whose passes ask another question from a quarter of the run on."""
 
@@ -26,7 +31,7 @@ class Staged:
         pass
 
     def works(self, step, rank, ranks, budget):
-        return ["masked" if step >= self.steps / 4 else "onward"]
+        return [Asking({"masked" if step >= self.steps / 4 else "onward": 1.0})]
 
 
 @dataclass
@@ -35,12 +40,18 @@ class Compiling:
 
     recorded = False
     wait: float = 0.0  # seconds that a host loses whenever it waits for the device
+    onward: float = 0.1  # seconds of a pass that asks for the next token
+    hiccup: int = 0  # the pass before which memory is asked for, or Python clears up
     clock: float = 0.0
+    count: int = 0
     known: set = field(default_factory=set)
 
     def run(self, works, step):
-        self.clock += 0.1 + 30.0 * (works[0] not in self.known)
-        self.known.update(works)
+        (asked,) = works[0].counts
+        self.count += 1
+        self.clock += (self.onward if asked == "onward" else 0.1) + 30.0 * (asked not in self.known)
+        self.clock += 2.0 * (self.count == self.hiccup)
+        self.known.add(asked)
 
     def report(self):
         self.clock += self.wait
@@ -49,11 +60,11 @@ class Compiling:
         self.clock += 0.01
 
 
-def find_pace(monkeypatch, passes, most=5.0):
+def find_pace(monkeypatch, passes, most=5.0, lengths="128"):
     monkeypatch.setattr(timing, "make_passes", lambda *_: passes)
     monkeypatch.setattr(timing, "make_optimizer", lambda *_: None)
     monkeypatch.setattr(timing, "now", lambda: passes.clock)
-    training = Pretraining(lengths="128", precision="fp32")
+    training = Pretraining(lengths=lengths, precision="fp32")
     return timing.find_pace(training, lambda _, steps: Staged(steps), torch.nn.Linear(1, 1), Ranks(), most)
 
 
@@ -61,14 +72,36 @@ def find_pace(monkeypatch, passes, most=5.0):
 def test_compiling_is_no_pace(monkeypatch, most):
     pace, size = find_pace(monkeypatch, Compiling(), most)
     assert size == 1000
-    assert pace.passes == pytest.approx((0.1,)) and pace.step == pytest.approx(0.01)
+    assert pace.passes == (pytest.approx([0.1] * timing.TIMED),) and pace.step == pytest.approx(0.01)
 
 
 def test_waiting_is_no_pace_where_there_is_time_to_find_out(monkeypatch):
     pace, _ = find_pace(monkeypatch, Compiling(wait=0.05), 100.0)
-    assert pace.passes[0] + pace.step == pytest.approx(0.11 + 0.05 / timing.TIMED)
+    assert [each + pace.step for each in pace.passes[0]] == pytest.approx([0.11 + 0.05 / timing.TIMED] * timing.TIMED)
     pace, _ = find_pace(monkeypatch, Compiling(wait=0.05), 0.1)
-    assert pace.passes[0] + pace.step == pytest.approx(0.21)
+    assert [each + pace.step for each in pace.passes[0]] == pytest.approx([0.21] * timing.TIMED)
+
+
+@pytest.mark.parametrize("hiccup", range(13, 73))
+def test_what_happens_once_is_no_pace(monkeypatch, hiccup):
+    """Two seconds in one of the rows, whichever: by a mean of six passes the plan would be four times too short."""
+    pace, _ = find_pace(monkeypatch, Compiling(hiccup=hiccup), 100.0)
+    assert pace.passes[0] == pytest.approx([0.1] * timing.TIMED)
+
+
+def test_each_question_has_its_own_pace(monkeypatch):
+    """A run that begins with what takes long is not taken for a slow one, and is no shorter than it need be."""
+    pace, size = find_pace(monkeypatch, Compiling(onward=0.3), 100.0, "32:0.5,64:0.5")
+    assert pace.passes[0] == pytest.approx([0.3, 0.3, 0.3, 0.1, 0.1, 0.1])
+    assert pace.passes[1] == pytest.approx([0.1] * timing.TIMED)
+    chosen = Pretraining(lengths="32:0.5,64:0.5", tokens=size, pass_tokens=size)
+    costs = [pace.cost(chosen, size, step, 100) for step in range(100)]
+    assert costs == pytest.approx([0.31] * 25 + [0.11] * 75)
+
+
+def test_a_plan_of_before_is_read():
+    assert timing.Pace.of({"seconds_a_pass": [0.5, 2.0], "apart": 0.1}) == timing.Pace(((0.5,), (2.0,)), 0.1)
+    assert timing.Pace.of({"seconds_a_pass": [[0.5, 1.0]], "apart": 0.1}) == timing.Pace(((0.5, 1.0),), 0.1)
 
 
 def test_no_room_is_told(monkeypatch):

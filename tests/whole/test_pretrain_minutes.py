@@ -22,7 +22,7 @@ def test_a_run_by_minutes_keeps_its_plan(corpus, tmp_path, monkeypatch):
     seconds = 60 * 2.0 * timing.MARGIN / (STEPS + 0.5)
     monkeypatch.setattr(timing.Pace, "mean_step", lambda *_: seconds)
     monkeypatch.setattr("bertsmith.pretraining.count_read", lambda *_: timing.Scoring())
-    monkeypatch.setattr(timing, "find_pace", lambda *_: (timing.Pace((1.0,), 0.0), 256))
+    monkeypatch.setattr(timing, "find_pace", lambda *_: (timing.Pace(((1.0,),), 0.0), 256))
     with pytest.raises(RuntimeError):
         pretrain(corpus, tmp_path / "out", "smith", minutes=2.0, **by_minutes, watchers=[Stop(6, RuntimeError)])
     assert json.loads((tmp_path / "out" / "plan.json").read_text())["steps"] == STEPS
@@ -41,7 +41,7 @@ def test_a_run_by_minutes_keeps_its_plan(corpus, tmp_path, monkeypatch):
 def test_what_is_read_to_be_scored_takes_steps_off_the_plan(corpus, tmp_path, monkeypatch):
     """Evaluations and the pseudo-perplexity are foreseen, and smaller where they would take much of the time."""
     monkeypatch.setattr(timing, "now", lambda: 0.0)
-    monkeypatch.setattr(timing, "find_pace", lambda *_: (timing.Pace((0.5,), 0.0), 256))
+    monkeypatch.setattr(timing, "find_pace", lambda *_: (timing.Pace(((0.5,),), 0.0), 256))
     training, steps = Pretraining(tokens=512, pass_tokens=256, lengths="32"), {}
     for passes, samples in ((0, 0), (1, 64), (64, 1024)):
         folder = tmp_path / str(passes)
@@ -65,7 +65,7 @@ def test_minutes_are_turned_into_steps(corpus, tmp_path):
 def test_the_mean_step_of_a_run_counts_ramps_and_phases():
     """A tenth of the run has rows that cost thrice as much; over half of it steps grow from two passes to four."""
     chosen = Pretraining(tokens=1024, first_tokens=512, ramp=0.5, pass_tokens=256, lengths="32:0.9,64:0.1")
-    found = timing.Pace((1.0, 3.0), 0.5).mean_step(chosen, 256)
+    found = timing.Pace(((1.0,), (3.0,)), 0.5).mean_step(chosen, 256)
     passes = [round(2 + 2 * min(1.0, step / 500)) for step in range(1000)]
     wanted = sum(count * (1 if step < 900 else 3) + 0.5 for step, count in enumerate(passes)) / 1000
     assert found == pytest.approx(wanted, rel=1e-3)

@@ -23,7 +23,7 @@ class Deadline(Watcher):
     def __init__(self, path: Path, training: Pretraining, size: int, begun: float) -> None:
         self.path, self.training, self.size, self.begun = path, training, size, begun
         plan = read_plan(path)
-        self.pace = Pace(tuple(plan["seconds_a_pass"]), plan["apart"])
+        self.pace = Pace.of(plan)
         self.seconds = 60 * plan["minutes"] * (1 - RESERVE) - plan.get("scoring", {}).get("at_end", 0.0)
         self.shorter: int | None = None  # steps
         self.entered: int | None = None  # the step at which this process began

@@ -6,9 +6,11 @@ down, and from then on everything is a function of the step.
 
 import copy
 import json
+import statistics
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import accumulate, cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,8 @@ from bertsmith.training.pretraining import PretrainingStudy
 from bertsmith.training.pretraining_settings import Pretraining
 
 PLAN = "plan.json"
-TIMED = 6  # passes, spread over the run, each made twice, and where that took little, once more in a row
+TIMED = 6  # passes of each length of rows, spread over its part of the run, each made twice
+ROUNDS = 5  # times that passes of one kind are made in a row, where that takes little: the middle one counts
 SPENT = 0.03  # of the minutes, at most, on finding out how long a pass takes
 MARGIN = 0.98  # of the minutes: evaluations and checkpoints take some
 FORWARD = 0.5  # of a pass of training: one that only scores, which is not compiled, at most
@@ -39,18 +42,26 @@ MakeStudy = Callable[[Pretraining, int], PretrainingStudy]
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds that a pass of each phase takes, and what comes once a step."""
+    """Seconds that a pass of each phase takes, at one or more points spread over it, and what comes once a step."""
 
-    passes: tuple[float, ...]
+    passes: tuple[tuple[float, ...], ...]
     step: float
 
+    @classmethod
+    def of(cls, plan: Mapping[str, Any]) -> "Pace":
+        """As a plan has it; an older one has a single number for a phase."""
+        each = plan["seconds_a_pass"]
+        return cls(tuple(tuple(found) if isinstance(found, list) else (found,) for found in each), plan["apart"])
+
     def cost(self, training: Pretraining, size: int, step: int, steps: int) -> float:
-        """Seconds of a step: the first ones may be smaller, the last ones have longer rows."""
-        phases = training.phases()
-        over, done = 0.0, step / steps * sum(each.share for each in phases)
-        ends = [over := over + each.share for each in phases]
-        phase = next((number for number, end in enumerate(ends) if done < end), len(ends) - 1)
-        return training.tokens_at(step, steps, size) // size * self.passes[phase] + self.step
+        """Seconds of a step: the first ones may be smaller, the last ones have longer rows, and what is asked costs
+        more or less."""
+        done, taken = step / steps, self.passes[-1][-1]
+        for (start, end), found in zip(parts_of(training), self.passes, strict=True):
+            if done < end:
+                taken = found[min(int((done - start) / (end - start) * len(found)), len(found) - 1)]
+                break
+        return training.tokens_at(step, steps, size) // size * taken + self.step
 
     def predict(self, training: Pretraining, size: int, first: int, behind: int, steps: int) -> float:
         """Seconds of these steps, by a sample of them."""
@@ -61,6 +72,13 @@ class Pace:
     def mean_step(self, training: Pretraining, size: int) -> float:
         """Seconds of the mean step of a run."""
         return self.predict(training, size, 0, SAMPLED, SAMPLED) / SAMPLED
+
+
+def parts_of(training: Pretraining) -> list[tuple[float, float]]:
+    """Where each phase begins and ends, as shares of the run."""
+    shares = [each.share for each in training.phases()]
+    ends = [*accumulate(share / sum(shares) for share in shares)]
+    return [*zip([0.0, *ends], ends, strict=False)]
 
 
 @dataclass(frozen=True)
@@ -113,7 +131,7 @@ def plan_steps(
         pace, size = find_pace(training, make_study, network, ranks, 60 * minutes * SPENT)
         seconds = pace.mean_step(training, size)
         left = 60 * minutes * MARGIN - (now() - begun)
-        scoring, spent = plan_scoring(most, left, FORWARD * pace.passes[-1] * ranks.count, size)
+        scoring, spent = plan_scoring(most, left, FORWARD * pace.passes[-1][-1] * ranks.count, size)
         left -= spent
         if ranks.first_says(seconds > left):
             told = f"a step of {training.tokens:,} tokens takes {seconds:.3g} s, longer than the run"
@@ -147,52 +165,85 @@ def find_pace(
     """Measured on a copy of the network that is thrown away, in at most so many seconds where a pass allows it."""
     twin = copy.deepcopy(network).train()
     seconds, ends, size = [], 0.0, 0
-    for phase in training.phases():
+    parts = parts_of(training)
+    for phase, (start, end) in zip(training.phases(), parts, strict=True):
         one = replace(training, lengths=str(phase.length), first_tokens=None)
         size = make_study(one, 1).pass_size
-        study = make_study(replace(one, tokens=size * ranks.count, ramp=0.0), TIMED)
+        study = make_study(replace(one, tokens=size * ranks.count, ramp=0.0), SAMPLED)
+        points = [start + (end - start) * (number + 0.5) / TIMED for number in range(TIMED)]
         own = study.objective.parts()
         study.objective.use_parts({name: twin.get_submodule(name) for name in own})
         try:
-            taken, ends = _time(training, study, twin, ranks, most / len(training.phases()))
+            timer = Timer(training, study, twin, ranks, most / len(parts))
+            taken, ends = timer.time([min(int(SAMPLED * point), SAMPLED - 1) for point in points])
         except torch.OutOfMemoryError:
             told = f"not enough memory for a pass of {size:,} tokens"
             raise BertsmithError(f"{told}; give fewer (pass_tokens), --recompute, or a smaller encoder.") from None
         finally:
             study.objective.use_parts(own)
-        seconds.append(taken / ranks.count)
+        seconds.append(tuple(each / ranks.count for each in taken))
     return Pace(tuple(seconds), ends), size
 
 
-def _time(
-    training: Pretraining, study: PretrainingStudy, twin: Network, ranks: Ranks, most: float
-) -> tuple[float, float]:
-    """Seconds of a pass and of the end of a step."""
-    precision = choose_precision(training.precision, ranks.device)
-    passes: Passes = make_passes(twin, study, training, ranks.device, precision, ranks)
-    optimizer = make_optimizer(twin, training, passes.recorded)
-    running, ending = [], []
-    for step in range(TIMED):
-        for _ in range(2):  # the first time, a GPU compiles what no pass before asked: that is no pace
-            works = study.works(step, ranks.rank, ranks.count, 0)
+class Timer:
+    """Passes of one length of rows, at some steps of a run."""
+
+    def __init__(
+        self, training: Pretraining, study: PretrainingStudy, twin: Network, ranks: Ranks, most: float
+    ) -> None:
+        self.study, self.ranks, self.most = study, ranks, most
+        precision = choose_precision(training.precision, ranks.device)
+        self.passes: Passes = make_passes(twin, study, training, ranks.device, precision, ranks)
+        self.optimizer = make_optimizer(twin, training, self.passes.recorded)
+
+    def time(self, steps: Sequence[int]) -> tuple[list[float], float]:
+        """Seconds of a pass at each of these steps, and of the end of a step."""
+        running, ending, kinds = self._time_each(steps)
+        at_end = sum(ending) / len(ending)
+        spent, found = sum(running.values()) + sum(ending), list(dict.fromkeys(kinds.values()))
+        if not self.ranks.first_says((2 + len(found)) * spent > self.most):
+            for kind in found:
+                mine = [step for step in running if kinds[step] == kind]
+                taken = self._time_row(mine, self.most / len(found))
+                running.update(dict.fromkeys(mine, max(0.0, taken - at_end)))
+        # A step that was not timed takes as long as its neighbour.
+        return [running[min(running, key=lambda known: abs(known - step))] for step in steps], at_end
+
+    def _time_each(self, steps: Sequence[int]) -> tuple[dict[int, float], list[float], dict[int, tuple[str, ...]]]:
+        """One by one, every other first and from the middle outwards, as there may be no time for all of them."""
+        running, ending, kinds = {}, [], {}
+        middle_one = len(steps) // 2
+        for place in sorted(range(len(steps)), key=lambda place: (place % 2, abs(place - middle_one))):
+            step = steps[place]
+            for _ in range(2):  # the first time, a GPU compiles what no pass before asked: that is no pace
+                works = self.study.works(step, self.ranks.rank, self.ranks.count, 0)
+                begun = now()
+                self.passes.run(works, step)
+                self.passes.report()  # waits for the device
+                middle = now()
+                self.passes.finish(self.optimizer)
+                self.passes.report()
+                end = now()
+            running[step], kinds[step] = middle - begun, tuple(sorted(works[0].counts))  # what it asks
+            ending.append(end - middle)
+            if self.ranks.first_says(2 * (sum(running.values()) + sum(ending)) > self.most):
+                break
+        return running, ending, kinds
+
+    def _time_row(self, steps: Sequence[int], most: float) -> float:
+        """Seconds of a pass with its step's end, several in a row.
+
+        A host that need not wait runs ahead of its device, and both together are quicker than one after the other. What
+        happens once (memory is asked for, Python clears up) falls into one row, and the middle one does not show it.
+        """
+        taken: list[float] = []
+        while len(taken) < ROUNDS:
             begun = now()
-            passes.run(works, step)
-            passes.report()  # waits for the device
-            middle = now()
-            passes.finish(optimizer)
-            passes.report()
-            end = now()
-        running.append(middle - begun)
-        ending.append(end - middle)
-        if ranks.first_says(2 * (sum(running) + sum(ending)) > most):
-            break
-    count, at_end = len(running), sum(ending) / len(ending)
-    if ranks.first_says(3 * (sum(running) + sum(ending)) > most):
-        return sum(running) / count, at_end
-    # A host that need not wait runs ahead of its device, and both together are quicker than one after the other.
-    begun = now()
-    for step in range(count):
-        passes.run(study.works(step, ranks.rank, ranks.count, 0), step)
-        passes.finish(optimizer)
-    passes.report()
-    return max(0.0, (now() - begun) / count - at_end), at_end
+            for step in islice(cycle(steps), TIMED):
+                self.passes.run(self.study.works(step, self.ranks.rank, self.ranks.count, 0), step)
+                self.passes.finish(self.optimizer)
+            self.passes.report()
+            taken.append((now() - begun) / TIMED)
+            if self.ranks.first_says(TIMED * sum(taken) > most / 2):
+                break
+        return statistics.median(taken)
