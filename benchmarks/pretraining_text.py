@@ -238,11 +238,12 @@ def measure(contestant: str, length: int, options: argparse.Namespace) -> dict[s
 
 
 def compare(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """At each length, ours against the faster form of each peer."""
+    """At each length, ours against the faster form of each peer; full rows with a mask are apart from those without."""
     best: dict[tuple[int, str, str], dict[str, Any]] = {}
     for row in rows:
         if "tokens_per_second" in row:
-            kind = row["contestant"].split("-")[0]
+            way = row["contestant"].rpartition("-")[0]
+            kind = row["contestant"] if not way else "lines" if way.startswith("lines") else way
             key = (row["length"], kind, row["lines"] if kind == "lines" else "")
             best[key] = max(best.get(key, row), row, key=lambda one: one["tokens_per_second"])
     found = []

@@ -82,7 +82,7 @@ def name_reader(row: dict[str, Any]) -> str:
     if row["kind"] == "ours":
         return "bertsmith, documents packed"
     each = {"lines": "a line a row", "documents": "a document a row", "sentences": "a sentence a row", "": "full rows"}
-    return f"transformers, {each[row['lines']]}"
+    return f"transformers, {each[row['lines']]}{', a mask' * (row['kind'] == 'grouped-mask')}"
 
 
 def pretraining_speed() -> str:
