@@ -13,6 +13,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import torch
 from docs_pages import (
     DOCS,
     ELSEWHERE,
@@ -39,21 +40,27 @@ def runner(tmp_path_factory, demo_model):
         yield Runner(tmp_path_factory.mktemp("docs"), starter, SHORTER)
 
 
-def test_the_examples_run_and_say_what_the_pages_say(runner, one_thread):
-    ran, compared = 0, 0
-    for page in list_pages():
-        for example in list_examples(page):
-            said = runner.run(example)
-            ran += 1
-            if example.is_compared:
-                difference = differs(example.output, shorten(said, example.lines))
-                assert difference is None, f"docs/{page}: {difference}\n{example.code}"
-                compared += 1
-    assert ran >= 50 and compared >= 20
+@pytest.fixture(scope="module")
+def examples(runner):
+    """All in blocks, and what they said; the commands in tables use their models."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return [(example, runner.run(example)) for page in list_pages() for example in list_examples(page)]
+    finally:
+        torch.set_num_threads(threads)
 
 
+def test_the_examples_run_and_say_what_the_pages_say(examples):
+    compared = [(example, said) for example, said in examples if example.is_compared]
+    for example, said in compared:
+        difference = differs(example.output, shorten(said, example.lines))
+        assert difference is None, f"docs/{example.page}: {difference}\n{example.code}"
+    assert len(examples) >= 50 and len(compared) >= 20
+
+
+@pytest.mark.usefixtures("examples")
 def test_the_commands_in_tables_run(runner):
-    """After those in blocks, whose models they use."""
     for page in list_pages():
         for line in re.findall(r"\| `(bertsmith inspect .+?)` \|$", (DOCS / page).read_text("utf-8"), re.MULTILINE):
             runner.run(Example(page, "bash", line + "\n", None, None))
