@@ -114,6 +114,12 @@ def test_filters_tell_why(build):
     assert report["dropped"] == {} and len(corpus) == 32
 
 
+@pytest.mark.parametrize("chosen", [{"shortest": 10}, {"repetition": 0.9}, {"tokens_per_character": 0.4}])
+def test_a_filter_that_is_left_out_cannot_be_set(chosen):
+    with pytest.raises(BertsmithError, match=f"{next(iter(chosen))} is one of the filters, and those are left out"):
+        CorpusSettings(filters=False, **chosen)
+
+
 def test_a_small_vocabulary_may_cut_finer():
     assert CorpusSettings().most_tokens(32_768) == CorpusSettings().most_tokens(250_000) == 0.3
     assert 0.36 < CorpusSettings().most_tokens(4000) < 0.38

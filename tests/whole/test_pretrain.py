@@ -273,8 +273,11 @@ def test_a_model_of_another_tokenizer_or_shape_is_refused(corpus, strange, train
         bertsmith.pretrain(strange / "bytes/corpus", tmp_path / "out", model=trained / "bert", device="cpu")
     with pytest.raises(BertsmithError, match="has its sizes already; leave depth out"):
         bertsmith.pretrain(corpus, tmp_path / "out", model=trained / "bert", depth=3, device="cpu", lengths="32")
-    with pytest.raises(BertsmithError, match="has its sizes already; leave preset out"):
-        bertsmith.pretrain(corpus, tmp_path / "out", model=trained / "bert", preset="bert-tiny", device="cpu")
+    for preset in ("bert-tiny", "bert-base"):  # the second is the recipe's own
+        with pytest.raises(BertsmithError, match="has its sizes already; leave preset out"):
+            bertsmith.pretrain(corpus, tmp_path / "out", model=trained / "bert", preset=preset, device="cpu")
+    with pytest.raises(BertsmithError, match=r"first_tokens is the size of the first step.*; say over which share"):
+        bertsmith.pretrain(corpus, tmp_path / "out", "bert", first_tokens=512, device="cpu")
     with pytest.raises(BertsmithError, match="too long for an encoder that reads 512"):
         bertsmith.pretrain(corpus, tmp_path / "out", model=trained / "bert", lengths="1024", device="cpu")
     assert not (tmp_path / "out").exists()

@@ -27,7 +27,7 @@ from bertsmith.training.devices import HALF, Ranks, choose_precision
 from bertsmith.training.flops import count_flops
 from bertsmith.training.preparing import Say
 from bertsmith.training.pretraining_settings import Pretraining
-from bertsmith.training.recipes import FEW_STEPS, RECIPES, Recipe
+from bertsmith.training.recipes import FEW_STEPS, Recipe
 from bertsmith.training.watching import show_time
 
 SAMPLED = 1000  # steps by which the tokens of many are estimated
@@ -119,7 +119,7 @@ def find_new_pieces(base: Path, corpus: Corpus) -> dict[int, tuple[int, ...]]:
 def _go_on(
     recipe: Recipe, corpus: Corpus, made: Made, base: Path, cuts: Mapping[int, Sequence[int]]
 ) -> tuple[Checkpoint, str]:
-    chosen = [*recipe.changed, *(["preset"] if recipe.preset != RECIPES[recipe.name].preset else [])]
+    chosen = [*recipe.changed, *(["preset"] if recipe.is_preset_chosen else [])]
     if chosen:
         name = chosen[0]
         raise BertsmithError(f"{base} has its sizes already; leave {name} out, or the model.")

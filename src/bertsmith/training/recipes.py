@@ -117,6 +117,7 @@ class Recipe:
     changed: Mapping[str, int] = field(default_factory=dict)  # and a person of both
     asking: Asking = field(default_factory=Asking)
     training: Pretraining = field(default_factory=Pretraining)
+    is_preset_chosen: bool = False  # by a person, who may have named the recipe's own
 
 
 RECIPES = {
@@ -209,7 +210,11 @@ def find_recipe(name: str, given: Mapping[str, Any]) -> Recipe:
     if "tokens" in changed and "first_tokens" not in changed:
         changed["first_tokens"] = None  # the recipe's belong to its own size
     training = Pretraining(**{**vars(recipe.training), **changed})
+    if changed.get("first_tokens") and not training.ramp:
+        told = "first_tokens is the size of the first step, from which the others climb over a part of the run"
+        raise BertsmithError(f"{told}; say over which share (ramp, as 0.4), or leave it out.")
     if parts[Asking].get("teacher") is not None:
         parts[Asking].setdefault("asks", "distilled")  # what else would it be for
     asking = Asking(**{**vars(recipe.asking), **parts[Asking]})
-    return Recipe(name, shape.preset or recipe.preset, sizes, shape.sizes(), asking, training)
+    preset, is_chosen = shape.preset or recipe.preset, shape.preset is not None
+    return Recipe(name, preset, sizes, shape.sizes(), asking, training, is_chosen)

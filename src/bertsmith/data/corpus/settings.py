@@ -7,6 +7,8 @@ from typing import Any
 from bertsmith.errors import BertsmithError
 from bertsmith.text.sources import UNITS, Unit
 
+FILTERS = ("shortest", "tokens_per_character", "repetition", "boilerplate")
+
 
 @dataclass(frozen=True)
 class CorpusSettings:
@@ -37,6 +39,13 @@ class CorpusSettings:
             raise BertsmithError(f"unit {self.unit!r} is not known; use one of {', '.join(UNITS)}.")
         if self.vocabulary is not None and not self.codes:
             raise BertsmithError("vocabulary is for codes; the vocabulary of text is its tokenizer's.")
+        chosen = [
+            each.name for each in fields(self) if each.name in FILTERS and getattr(self, each.name) != each.default
+        ]
+        if chosen and not self.filters:
+            raise BertsmithError(
+                f"{chosen[0]} is one of the filters, and those are left out; leave one of the two away."
+            )
 
     def most_tokens(self, vocabulary: int) -> float:
         """Tokens a character from which on a document is dropped.
