@@ -1,6 +1,6 @@
 """Does every objective work: presets, what is asked, how words are hidden, a teacher; equal minutes, the same text.
 
-    python benchmarks/objectives.py CORPUS --device cuda --minutes 2 --cold --blimp DIR --keep DIR --out FILE
+    python benchmarks/objectives.py CORPUS --device cuda --compile-anew --blimp DIR --keep DIR --out FILE
     python benchmarks/objectives.py CORPUS --tiny --out FILE      # seconds a row on a CPU: does it run
     python benchmarks/objectives.py --figure FILE                 # draws an .svg beside it
 
@@ -12,7 +12,8 @@ paper's rate nor at 1e-2), `electra` has its paper's 16,384 tokens a step for th
 20 % in place of 3 %, and `distilbert` asks for masked words as a teacher comes later. Then one shape, BERT's, and one
 change at a time against `masked`; `bert` is that with next sentences. Last a small student, alone and taught by the
 best of all of them; it is compared with its teacher at the hidden words alone, as at all of them (DistilBERT's way) it
-made half the steps. With --cold all rows compile from nothing, as the first one does.
+made half the steps. With --compile-anew all rows compile from nothing, in a process that has all imported; while one
+compiles, the one before it is measured.
 
 `masked at 15 %` is measured the same for all: pieces, held-out rows of 128, the same masks; what a run measures by its
 own questions stands beside it. The mask head of ELECTRA is its generator's: masked words and BLiMP are that one's.
@@ -22,8 +23,11 @@ import argparse
 import json
 import shlex
 import sys
+import traceback
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,20 +94,43 @@ def choose_teacher(figures: Figures, options: argparse.Namespace) -> str:
     return max(known, key=lambda name: known[name])
 
 
-def work(name: str, figures: Figures, options: argparse.Namespace) -> dict[str, Any]:
-    row, folder, length = ROWS[name], options.keep / name, 32 if options.tiny else 128
+def train(name: str, figures: Figures, options: argparse.Namespace) -> dict[str, Any]:
+    row = ROWS[name]
     teacher = choose_teacher(figures, options) if row.is_taught else ""
     words = spell(name, options, str(options.keep / teacher))
     found: dict[str, Any] = {"group": row.group, **({"teacher": teacher} if teacher else {})}
-    found |= pretrain(words, folder, options)
+    return found | pretrain(words, options.keep / name, options)
+
+
+def measure(name: str, found: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
+    """What the folder of a run says, beside what is known of the run."""
+    folder, length, words = options.keep / name, 32 if options.tiny else 128, spell(name, options)
     filling = folder / "generator" if (folder / "generator").is_dir() else folder
     found["masked"] = measure_masked(filling, options, length=length)
     parts: dict[str, Callable[[], Any]] = {
         "transformers": lambda: compare(folder, options.corpus, asking_of(words), length)
     }
     if options.blimp is not None:
-        parts["blimp"] = lambda: measure_blimp(filling, options.blimp, options, 5 if options.tiny else None)
+        parts["blimp"] = lambda: measure_blimp(filling, options.blimp, options, 5 if options.tiny else options.pairs)
     return found | measure_parts(parts)
+
+
+def make_rows(names: list[str], figures: Figures, options: argparse.Namespace) -> None:
+    """One after the other. A row is measured while the next one compiles and its device is idle; with nothing to
+    compile, or where a teacher must be chosen among those that are known, the next one waits for that."""
+    with ThreadPoolExecutor(1) as beside:
+        measured: list[Future[Any]] = []
+        for name in names:
+            if not options.compile_anew or ROWS[name].is_taught:
+                wait(measured)
+            if figures.has(name):
+                continue
+            try:
+                found = train(name, figures, options)
+            except Exception:
+                found = {"error": traceback.format_exc()[-2000:]}
+            make = partial(dict, found) if "error" in found else partial(measure, name, found, options)
+            measured.append(beside.submit(figures.make, name, make))
 
 
 def asking_of(words: list[str]) -> Asking:
@@ -154,6 +181,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=2.0, help="of training, a row")
     parser.add_argument("--seconds", type=float, help="the same in seconds")
     parser.add_argument("--blimp", type=Path, help="the folder of BLiMP; else it is left out")
+    parser.add_argument("--pairs", type=int, help="of each set of BLiMP; else all")
+    parser.add_argument("--compile-anew", action="store_true", help="every run compiles anew; its process is ready")
     parser.add_argument("--student", default="4x384", help="LAYERSxWIDTH; a teacher as wide lends its states too")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the figures of this file and run nothing")
     options = parser.parse_args()
@@ -168,11 +197,11 @@ def main() -> None:
             print(f"bertsmith pretrain --corpus CORPUS {shlex.join(spell(name, options))} --out runs/{name}")
         return None
     command = f"python benchmarks/objectives.py CORPUS --device {options.device} --minutes {options.minutes:g}"
-    command += " --cold" * options.cold
-    figures = Figures(options, f"{command} --blimp DIR" if options.blimp else command)
+    command += " --cold" * options.cold + " --compile-anew" * options.compile_anew
+    command += " --blimp DIR" * bool(options.blimp) + (f" --pairs {options.pairs}" if options.pairs else "")
+    figures = Figures(options, command)
     figures.facts["minutes"] = options.minutes
-    for name in names:
-        figures.make(name, lambda name=name: work(name, figures, options))  # type: ignore[misc]
+    make_rows(names, figures, options)
     sys.exit(figures.status())
 
 

@@ -65,10 +65,9 @@ class Figures:
 
     def make(self, name: str, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """The row of this name, made unless it is there; one that fails holds its error and is made anew next time."""
-        known = self.rows.get(name)
-        if known is not None and not find_errors(known) and not self.options.again:
+        if self.has(name):
             print(f"{name}: is in {self.options.out} already", flush=True)
-            return known
+            return self.rows[name]
         try:
             row = {"name": name, "commit": self.options.commit or find_commit(), **work()}
         except Exception:
@@ -78,6 +77,11 @@ class Figures:
             self.write()
         print(f"{name}: {row['error'][-500:]}" if "error" in row else json.dumps(brief(row)), flush=True)
         return row
+
+    def has(self, name: str) -> bool:
+        """Whether the row is known, whole, and not to be made again."""
+        known = self.rows.get(name)
+        return known is not None and not find_errors(known) and not self.options.again
 
     def write(self) -> None:
         if self.options.out is None:
@@ -147,26 +151,42 @@ class Waiting:
             run(target, run_name="__main__")
     """
 
-    def __init__(self, program: Sequence[str], env: Mapping[str, str]) -> None:
+    def __init__(self, program: Sequence[str], env: Mapping[str, str], compiles: bool) -> None:
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        self.caches = tempfile.TemporaryDirectory() if compiles else None
+        env = {**env, **(empty_caches(self.caches.name) if self.caches else {})}
         self.process = subprocess.Popen([sys.executable, "-c", self.script, *program], text=True, env=env, **pipes)  # type: ignore[call-overload]
 
     @classmethod
-    def run(cls, program: Sequence[str], words: Sequence[str], env: Mapping[str, str]) -> tuple[int, str]:
-        """Its status, and what it said of itself; the next one begins to get ready."""
-        mine = cls.ready.pop(tuple(program), None) or cls(program, env)
-        cls.ready[tuple(program)] = cls(program, env)
-        out, err = mine.process.communicate(json.dumps(words) + "\n")
+    def run(
+        cls, program: Sequence[str], words: Sequence[str], env: Mapping[str, str], compiles: bool
+    ) -> tuple[int, str]:
+        """Its status, and what it said of itself; the next one begins to get ready. `compiles`: it has an empty cache
+        of its own, and compiles everything anew."""
+        mine = cls.ready.pop(tuple(program), None) or cls(program, env, compiles)
+        cls.ready[tuple(program)] = cls(program, env, compiles)
+        out, err = mine.finish(json.dumps(words) + "\n")
         return mine.process.returncode, err or out
+
+    def finish(self, given: str) -> tuple[str, str]:
+        said = self.process.communicate(given)
+        if self.caches:
+            self.caches.cleanup()
+        return said
 
     @classmethod
     def leave(cls) -> None:
         for one in cls.ready.values():
-            one.process.communicate("")
+            one.finish("")
         cls.ready.clear()
 
 
 atexit.register(Waiting.leave)
+
+
+def empty_caches(folder: str) -> dict[str, str]:
+    """Where torch and Triton keep what they compiled."""
+    return dict.fromkeys(("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"), folder)
 
 
 def pretrain(
@@ -179,12 +199,11 @@ def pretrain(
     start = time.perf_counter()
     if options.cold:
         with tempfile.TemporaryDirectory() as empty:
-            caches = dict.fromkeys(("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"), empty)
             done = subprocess.run([sys.executable, *program, *line], capture_output=True, text=True,
-                                  env={**environment(options), **caches})  # fmt: skip
+                                  env={**environment(options), **empty_caches(empty)})  # fmt: skip
         status, said = done.returncode, done.stderr or done.stdout
     else:
-        status, said = Waiting.run(program, line, environment(options))
+        status, said = Waiting.run(program, line, environment(options), getattr(options, "compile_anew", False))
     if status:
         raise RuntimeError(said[-1500:])
     wall = time.perf_counter() - start
