@@ -33,7 +33,7 @@ def compare(folder: Path, corpus: Path, asking: Asking, length: int = 128, rows:
     checkpoint, text = load_checkpoint(folder), Corpus.open(corpus, "held-out")
     made = make_objective(asking, text, 0)
     made.attach(checkpoint)
-    made.go_on_from(folder)
+    made.go_on_from(folder, checkpoint.network)
     checkpoint.network.eval()
     asked = ask(made, text, length, rows)
     name = json.loads((folder / "config.json").read_text(encoding="utf-8"))["architectures"][0]

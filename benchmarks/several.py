@@ -47,7 +47,12 @@ class Mix:
 
 
 SNIPS = ("slots/snips/train", "slots/snips/test")
-PAIRS = "glue/{}/train.tsv", "glue/{}/dev.tsv"
+
+
+def glue(name: str) -> tuple[str, str]:
+    return f"glue/{name}/train.tsv", f"glue/{name}/dev.tsv"
+
+
 MIXES = {
     "snips": Mix(
         {
@@ -59,9 +64,9 @@ MIXES = {
     ),
     "glue": Mix(
         {
-            "rte": Member("classify", *(path.format("RTE") for path in PAIRS), "accuracy"),
-            "mrpc": Member("classify", *(path.format("MRPC") for path in PAIRS), "f1"),
-            "stsb": Member("regress", *(path.format("STS-B") for path in PAIRS), "pearson"),
+            "rte": Member("classify", *glue("RTE"), "accuracy"),
+            "mrpc": Member("classify", *glue("MRPC"), "f1"),
+            "stsb": Member("regress", *glue("STS-B"), "pearson"),
             "mnli": Member(
                 "classify", "glue/MNLI/train.subset10k.tsv", "glue/MNLI/dev_matched.rebuilt.tsv", "accuracy"
             ),

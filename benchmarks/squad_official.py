@@ -16,7 +16,7 @@ from bertsmith.tasks.squad_score import score_predictions
 
 def main() -> None:
     data, *files = sys.argv[1:]
-    examples = Span.examples(read_table(data), {})
+    examples = Span.examples(read_table(data), {}, {})
     print(f"{Path(data).name}: {len(examples):,} questions, in percent")
     for file in files:
         predictions = json.loads(Path(file).read_text(encoding="utf-8"))
