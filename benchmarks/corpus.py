@@ -112,18 +112,18 @@ def whole(path: Path, folder: str, options: argparse.Namespace, place: Path) -> 
     size = path.stat().st_size
     print("| build | MB/s | MB a CPU second | s | most on the disk ÷ text | the corpus ÷ text |")
     print("|---|---:|---:|---:|---:|---:|")
-    fit = None if options.text else 1.0  # no tokenizer knows made-up words
+    fit = {} if options.text else {"tokens_per_character": 1.0}  # no tokenizer knows made-up words
     for name, given in (
         ("without comparing or filters", {"near_duplicates": False, "duplicates": False, "filters": False}),
-        ("without near-duplicates", {"near_duplicates": False}),
-        ("all", {}),
-        *([("all, benchmarks kept out", {"exclude": options.exclude})] if options.exclude else []),
+        ("without near-duplicates", {"near_duplicates": False, **fit}),
+        ("all", fit),
+        *([("all, benchmarks kept out", {"exclude": options.exclude, **fit})] if options.exclude else []),
     ):
         out = place / "out" / name.replace(" ", "-").replace(",", "")
         out.parent.mkdir(exist_ok=True)
         with Watch(out.parent) as watch:
             begun, cpu = time.monotonic(), time.process_time()
-            bertsmith.build_corpus(path, folder, out, tokens_per_character=fit, **given)
+            bertsmith.build_corpus(path, folder, out, **given)
             seconds, cpu = time.monotonic() - begun, time.process_time() - cpu
         final = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
         print(
