@@ -274,7 +274,9 @@ def main() -> None:
     if options.list or options.corpus is None:  # `make bench` calls every script, and the text cannot be shipped
         print(f"give a corpus; contestants: {', '.join(CONTESTANTS)}")
         return
-    figures = Figures(options, f"python benchmarks/pretraining_text.py CORPUS --device {options.device}")
+    lines = f" --lines {options.lines if options.lines in KINDS else 'FILE'}"
+    only = f" --only {','.join(options.only)}" if options.only else ""
+    figures = Figures(options, f"python benchmarks/pretraining_text.py CORPUS{lines}{only} --device {options.device}")
     for length in lengths:
         for each in CONTESTANTS:
             if not options.only or each in options.only:

@@ -13,7 +13,6 @@ import threading
 from pathlib import Path
 
 import pytest
-import torch
 from docs_pages import (
     DOCS,
     ELSEWHERE,
@@ -41,14 +40,9 @@ def runner(tmp_path_factory, demo_model):
 
 
 @pytest.fixture(scope="module")
-def examples(runner):
+def examples(runner, one_thread):
     """All in blocks, and what they said; the commands in tables use their models."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        return [(example, runner.run(example)) for page in list_pages() for example in list_examples(page)]
-    finally:
-        torch.set_num_threads(threads)
+    return [(example, runner.run(example)) for page in list_pages() for example in list_examples(page)]
 
 
 def test_the_examples_run_and_say_what_the_pages_say(examples):
