@@ -76,17 +76,46 @@ def test_a_head_for_spans_is_always_kept(tmp_path):
     assert torch.equal(fitted.network.heads["span"].out.weight, reference.qa_outputs.weight)
 
 
-@pytest.mark.parametrize("labels", [["red", "blue", "green"], ["red", "green"], ["a", "b", "c", "d"]])
-def test_a_head_for_other_labels_is_replaced(labels, tmp_path):
+OTHER = "the model's head for classify was trained for other labels (red, green, blue); "
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (["a", "b", "c", "d"], f"{OTHER}its output layer is replaced."),
+        (["blue", "red", "green"], "the model's own head for classify goes on training."),
+        (["green", "blue"], f"{OTHER}what it learnt of green, blue is kept."),
+        (["green", "not green"], f"{OTHER}what it learnt of green is kept, not green begins anew."),
+        (["a", "b", "red"], f"{OTHER}what it learnt of red is kept, a, b begin anew."),
+    ],
+)
+def test_of_a_head_for_other_labels_those_it_knows_are_kept(labels, said, tmp_path):
     reference, checkpoint = saved("bert", "classify", tmp_path, LABELS)
-    fitted, said = fit_head(checkpoint, "classify", labels)
-    assert said == (
-        "the model's head for classify was trained for other labels (red, green, blue); its output layer is replaced."
-    )
-    head = fitted.network.heads["classify"]
-    assert head.out.weight.shape == (len(labels), 32) and head.out.weight.std() < 0.03
+    torch.nn.init.normal_(checkpoint.network.heads["classify"].out.weight)  # far from a fresh one
+    torch.nn.init.normal_(checkpoint.network.heads["classify"].out.bias)
+    fitted, told = fit_head(checkpoint, "classify", labels, seed=3)
+    assert told == said
+    head, old = fitted.network.heads["classify"], checkpoint.network.heads["classify"]
+    fresh = fit_head(checkpoint, "classify", [f"new {label}" for label in labels], seed=3)[0].network.heads["classify"]
+    for place, label in enumerate(labels):
+        known = LABELS.index(label) if label in LABELS else None
+        assert torch.equal(head.out.weight[place], fresh.out.weight[place] if known is None else old.out.weight[known])
+        assert head.out.bias[place] == (0 if known is None else old.out.bias[known])
     assert torch.equal(head.dense.weight, reference.bert.pooler.dense.weight)
     assert fitted.labels == labels
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_model_of_entailment_begins_with_what_it_knows_of_it(family, tmp_path):
+    """As MNLI's model begins RTE: the scores of the shared label are the old ones from the start."""
+    reference, checkpoint = saved(family, "classify", tmp_path, ["contradiction", "entailment", "neutral"])
+    fitted, _ = fit_head(checkpoint, "classify", ["entailment", "not_entailment"])
+    ids, segments = make_rows(reference)
+    batch = as_batch(ids, segments)
+    fitted.network.eval()
+    with torch.no_grad():
+        ours = fitted.network.score(fitted.network(batch), batch, "classify")
+    assert distance(ours[:, 0], run_reference(reference.eval(), ids, segments).logits[:, 1]) < 1e-5
 
 
 def test_a_family_without_such_a_head_says_so(tmp_path):

@@ -1,7 +1,8 @@
 """An encoder gets the head that a task trains: the one it has, if that fits, else a fresh one.
 
 In: a checkpoint with whatever heads it came with. Out: a checkpoint with one head for these labels, and a sentence that
-says where the head is from.
+says where the head is from. A label that the model knows keeps what was learnt of it, whichever others stand beside it
+now: RTE's "entailment" begins as MNLI's ended.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,10 +49,12 @@ def fit_head(
         _fill(network, checkpoint, {f"heads.{pool}": f"heads.{pool}" for pool in heads}, seed)
         network.heads.requires_grad_(False)  # nothing that is trained reads it
         return Checkpoint(checkpoint.family, config, heads, network, dict(checkpoint.settings)), _say_bare(checkpoint)
-    kept = keeps_head(checkpoint, name, labels, features)
+    kept, known_labels = keeps_head(checkpoint, name, labels, features), _find_known(checkpoint, name, labels, features)
     _fill(network, checkpoint, _origins(checkpoint, name, kept, features), seed)
+    if not kept:
+        _carry_over(network, checkpoint, name, known_labels)
     fitted = Checkpoint(checkpoint.family, config, heads, network, name_labels(checkpoint.settings, labels, problem))
-    return fitted, _say(checkpoint, name, labels, kept, features)
+    return fitted, _say(checkpoint, name, labels, kept, known_labels, features)
 
 
 def keeps_head(
@@ -61,6 +64,25 @@ def keeps_head(
     if checkpoint.network.features != features:  # it was made for another kind of input
         return False
     return name in checkpoint.heads and (name in ("span", "choose") or checkpoint.labels == list(labels))
+
+
+def _find_known(
+    checkpoint: Checkpoint, name: str, labels: Sequence[str], features: FeatureShape | None
+) -> dict[int, int]:
+    """Outputs for labels that the checkpoint's own head knows: the place here -> the place there."""
+    if name not in checkpoint.heads or checkpoint.network.features != features:
+        return {}
+    there = {label: place for place, label in enumerate(checkpoint.labels)}
+    return {place: there[label] for place, label in enumerate(labels) if label in there}
+
+
+def _carry_over(network: Network, checkpoint: Checkpoint, name: str, places: Mapping[int, int]) -> None:
+    """Copy the output layer's rows of known labels."""
+    here, there = list(places), list(places.values())
+    with torch.no_grad():
+        for part in ("weight", "bias") if places else ():
+            old = checkpoint.network.tensor(f"heads.{name}.out.{part}")
+            network.tensor(f"heads.{name}.out.{part}")[here] = old[there].to(torch.float32)
 
 
 def _origins(checkpoint: Checkpoint, name: str, kept: bool, features: FeatureShape | None) -> dict[str, str]:
@@ -122,15 +144,26 @@ def name_labels(known: Mapping[str, Any], labels: Sequence[str], problem: str | 
     return {**settings, "problem_type": problem} if problem else settings
 
 
-def _say(checkpoint: Checkpoint, name: str, labels: Sequence[str], kept: bool, features: FeatureShape | None) -> str:
-    if kept:
+def _say(
+    checkpoint: Checkpoint, name: str, labels: Sequence[str], kept: bool, known: Mapping[int, int],
+    features: FeatureShape | None,
+) -> str:  # fmt: skip
+    if kept or len(known) == len(labels) == len(checkpoint.labels):
         return f"the model's own head for {name} goes on training."
     others = [head for head in checkpoint.heads if head != "pool"]
     if name in others and checkpoint.network.features == features:
-        had = ", ".join(checkpoint.labels[:5]) + (" …" if len(checkpoint.labels) > 5 else "")
-        return f"the model's head for {name} was trained for other labels ({had}); its output layer is replaced."
+        told = f"the model's head for {name} was trained for other labels ({_list(checkpoint.labels)})"
+        if not known:
+            return f"{told}; its output layer is replaced."
+        fresh = [label for place, label in enumerate(labels) if place not in known]
+        rest = f", {_list(fresh)} {'begin' if len(fresh) > 1 else 'begins'} anew" if fresh else ""
+        return f"{told}; what it learnt of {_list([labels[place] for place in known])} is kept{rest}."
     left = f"; its heads for {', '.join(others)} are left out" if others else ""
     return f"a fresh head for {name} with {len(labels)} outputs was put on the encoder{left}."
+
+
+def _list(labels: Sequence[str]) -> str:
+    return ", ".join(labels[:5]) + (" …" if len(labels) > 5 else "")
 
 
 def _say_bare(checkpoint: Checkpoint) -> str:
