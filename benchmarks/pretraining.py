@@ -71,7 +71,8 @@ class Dense:
     def works(self, step: int, rank: int, ranks: int, budget: int) -> list[Work]:
         ids, at = self.ids[step % 4], self.places[step % 4]
         given = {"at": Given(at, "place", 0), "gold": Given(ids[at], "place", -100)}
-        return [Work(ids, np.zeros_like(ids), (self.length,) * self.rows, given, {"loss": float(len(at))})]
+        counts = {"loss": float(len(at))}
+        return [Work(ids, np.zeros_like(ids), (self.length,) * self.rows, given, counts, outline=("given", len(at)))]
 
     def losses(self, network: Any, batch: Any, given: Any, work: Work) -> dict[str, torch.Tensor]:
         gold = given["gold"]
@@ -92,8 +93,9 @@ class Masked(Dense):
 
     def works(self, step: int, rank: int, ranks: int, budget: int) -> list[Work]:
         ids = self.ids[step % 4]
-        counts = self.objective.expect(len(ids), self.rows, 0.0)
-        return [Work(ids, np.zeros_like(ids), (self.length,) * self.rows, {}, {"loss": counts["masked"]})]
+        asked, outline = self.objective.count_hidden(len(ids), 0.0), self.objective.outline(len(ids), self.rows, 0.0)
+        facts, counts = {"asked": asked}, {"loss": float(asked)}
+        return [Work(ids, np.zeros_like(ids), (self.length,) * self.rows, {}, counts, facts=facts, outline=outline)]
 
     def losses(self, network: Any, batch: Any, given: Any, work: Work) -> dict[str, torch.Tensor]:
         asked = self.objective.ask(batch, given, len(batch.ids), 0.0)

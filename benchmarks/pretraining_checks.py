@@ -22,6 +22,7 @@ import torch
 import bertsmith
 from bertsmith.errors import BertsmithError
 from bertsmith.layers import warming
+from bertsmith.training.compiled import TwinPasses
 from bertsmith.training.progress import Watcher
 
 SIZES: dict[str, Any] = {"depth": 3, "width": 128, "heads": 2, "tokens": 16_384, "pass_tokens": 8192, "dropout": 0.0,
@@ -64,6 +65,8 @@ def check_losses(options: argparse.Namespace, folder: Path, way: dict[str, Any])
     apart = max(abs(one - other) / other for one, other in zip(compiled, plain, strict=True))
     if warming.failures:
         return f"FAILED: kernels were not made ready: {warming.failures[0]}"
+    if TwinPasses.failures:
+        return f"FAILED: passes could not be recorded: {TwinPasses.failures[0]}"
     told = f"loss {compiled[0]:.4f} to {compiled[-1]:.4f}, plain {plain[-1]:.4f}, apart {apart:.2%}, {seconds:.0f} s"
     # Where chance is drawn in another place, what is dropped differs: there both must only learn.
     is_fine = apart < CLOSE or way.get("dropout", 0.0) > 0

@@ -38,7 +38,7 @@ class Staged:
 class Compiling:
     """Passes of a tenth of a second, and 30 seconds more when a question is new."""
 
-    recorded = False
+    recorded, settles = False, 2
     wait: float = 0.0  # seconds that a host loses whenever it waits for the device
     onward: float = 0.1  # seconds of a pass that asks for the next token
     hiccup: int = 0  # the pass before which memory is asked for, or Python clears up

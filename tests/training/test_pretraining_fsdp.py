@@ -166,7 +166,7 @@ def gather(study, step, ranks):
             asked = study.objective.ask(batch, given_, int(work.facts["ordinary"]), work.facts["done"])
             for name, count in work.counts.items():
                 counts[name] = counts.get(name, 0.0) + count
-            if not work.facts["is_filler"]:
+            if any(work.scales.values()):  # else it is a filler
                 assert work.seed not in found  # nothing is read twice
                 tensors = {"ids": batch.ids, "segments": batch.segments, "read": asked.batch.ids, **asked.given}
                 found[work.seed] = work.lengths, {name: tensor.numpy() for name, tensor in tensors.items()}

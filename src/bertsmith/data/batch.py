@@ -23,6 +23,18 @@ def reach_of(longest: int) -> int:
     return max(16, 1 << (longest - 1).bit_length())
 
 
+def round_size(number: int, least: int, parts: int = 8) -> int:
+    """Up to a multiple of `least`, or of a part of the power of two below the number: few sizes, of which little is
+    wasted."""
+    step = max(least, (1 << (number.bit_length() - 1)) // parts)
+    return -(-number // step) * step
+
+
+def room_of_rows(lengths: Sequence[int]) -> int:
+    """How many rows a recorded pass has room for."""
+    return round_size(len(lengths), 8)
+
+
 @dataclass
 class Batch:
     ids: Tensor  # (tokens,)
@@ -122,7 +134,7 @@ class Batch:
         """Where each row begins and the last one ends, (rows + 1,) int32, as variable-length kernels take it."""
         return send(np.cumsum((0, *self.lengths), dtype=np.int32), self.ids.device)
 
-    @property
+    @cached_property
     def firsts(self) -> Tensor:
         """The index of each row's first token."""
         return self.bounds[:-1].long()

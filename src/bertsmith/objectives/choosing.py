@@ -12,12 +12,19 @@ from bertsmith.data.batch import Batch
 Choice = tuple[Tensor, Tensor]  # (places,) indices in ascending order, and which of them were chosen
 
 
-def choose(units: Tensor, scores: Tensor, ordinary: Tensor, count: int) -> Choice:
-    """`count` tokens of the whole batch; the last unit is left out where it would exceed that."""
+def choose(units: Tensor, scores: Tensor, ordinary: Tensor, count: int, asked: Tensor | None = None) -> Choice:
+    """`count` tokens of the whole batch; the last unit is left out where it would exceed that.
+
+    `asked` (1,): so many of them are chosen, which only the device needs to know.
+    """
     order = torch.argsort(torch.where(ordinary, scores, 2.0), stable=True)  # stable: equal scores mix no units
     at = order[:count]
     chosen = ordinary[at]
-    if count < len(order):
+    if asked is not None:
+        behind = units[order[asked.clamp(max=len(order) - 1)]]
+        fits = (units[at] != behind) | (asked >= len(order))
+        chosen = chosen & fits & (torch.arange(len(at), device=at.device) < asked)
+    elif count < len(order):
         chosen = chosen & (units[at] != units[order[count : count + 1]])  # a slice: one number would be fetched
     return _ascending(at, chosen)
 

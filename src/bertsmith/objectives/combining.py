@@ -15,7 +15,7 @@ from bertsmith.errors import BertsmithError
 from bertsmith.models.network import Network
 from bertsmith.objectives.lookup import find_places
 from bertsmith.objectives.masked_tokens import Schedule, at_share
-from bertsmith.objectives.objective import Asked, Objective, Summed
+from bertsmith.objectives.objective import Asked, Objective, Outline, Summed
 
 Value = TypeVar("Value")
 
@@ -42,6 +42,16 @@ class Sum(Objective):
 
     def expect(self, tokens: int, rows: int, done: float) -> dict[str, float]:
         return _merge(each.expect(tokens, rows, done) for each in self.objectives)
+
+    def outline(self, tokens: int, rows: int, done: float) -> Outline | None:
+        outlines = [each.outline(tokens, rows, done) for each in self.objectives]
+        known = [one for one in outlines if one is not None]
+        if len(known) < len(outlines):
+            return None
+        return "+".join(one[0] for one in known), *(size for one in known for size in one[1:])
+
+    def count_hidden(self, tokens: int, done: float) -> int:
+        return sum(each.count_hidden(tokens, done) for each in self.objectives)  # one of them hides, at most
 
     def weights(self, done: float) -> dict[str, float]:
         found = {}
@@ -109,6 +119,13 @@ class Stages(Objective):
 
     def expect(self, tokens: int, rows: int, done: float) -> dict[str, float]:
         return self.now(done).expect(tokens, rows, done)
+
+    def outline(self, tokens: int, rows: int, done: float) -> Outline | None:
+        found = self.now(done).outline(tokens, rows, done)
+        return found and (f"stage {self.number(done)} {found[0]}", *found[1:])
+
+    def count_hidden(self, tokens: int, done: float) -> int:
+        return self.now(done).count_hidden(tokens, done)
 
     def weights(self, done: float) -> dict[str, float]:
         return self.now(done).weights(done)

@@ -16,9 +16,9 @@ from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
 from bertsmith.models.network import Network
 from bertsmith.objectives.costs import mark_varying, sum_chunks
-from bertsmith.objectives.lookup import find_places
+from bertsmith.objectives.lookup import find_places, round_room
 from bertsmith.objectives.masked_tokens import MaskedTokens
-from bertsmith.objectives.objective import Asked, Objective, Summed
+from bertsmith.objectives.objective import Asked, Objective, Outline, Summed
 
 
 class Distillation(Objective):
@@ -52,13 +52,19 @@ class Distillation(Objective):
     def _weights(self) -> dict[str, float]:
         return {"distilled": self.soft, "masked": self.hard, "cosine": self.cosine}
 
+    def outline(self, tokens: int, rows: int, done: float) -> Outline:
+        return self.name, *self.masking.outline(tokens, rows, done)[1:], round_room(tokens)
+
+    def count_hidden(self, tokens: int, done: float) -> int:
+        return self.masking.count_hidden(tokens, done)
+
     def ask(self, batch: Batch, given: Mapping[str, Tensor], tokens: int, done: float) -> Asked:
         asked = self.masking.ask(batch, given, tokens, done)
         ordinary = ~self.masking.lookup.on(batch.ids.device).special[batch.ids]
         if self.over == "places":
             compared, counts = asked.given["at"], asked.given["gold"] >= 0
         else:
-            compared = find_places(ordinary, tokens)
+            compared = find_places(ordinary, round_room(tokens) if "asked" in given else tokens)
             counts = ordinary[compared]
         return Asked(asked.batch, {**asked.given, "ordinary": ordinary, "compared": compared, "counts": counts})
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from bertsmith.data.batch import round_size
 from bertsmith.errors import BertsmithError
 from bertsmith.objectives.objective import Vocabulary
 
@@ -42,6 +43,11 @@ class Lookup:
             here = self.tables
             self._made[device] = Tables(here.special.to(device), here.ordinary.to(device), here.begins.to(device))
         return self._made[device]
+
+
+def round_room(places: int) -> int:
+    """Places of a recorded pass: few sizes as their number falls over a run, of which a fortieth is wasted."""
+    return round_size(places, 64, parts=16)
 
 
 def find_places(wanted: Tensor, count: int) -> Tensor:

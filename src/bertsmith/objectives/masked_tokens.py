@@ -16,8 +16,8 @@ from bertsmith.models.network import Network
 from bertsmith.objectives.chance import Chance, Fixed, Fresh
 from bertsmith.objectives.choosing import Choice, choose, choose_in_rows
 from bertsmith.objectives.costs import CHUNK, NONE, count_right, token_costs
-from bertsmith.objectives.lookup import Lookup
-from bertsmith.objectives.objective import Asked, Objective, Summed, Vocabulary
+from bertsmith.objectives.lookup import Lookup, round_room
+from bertsmith.objectives.objective import Asked, Objective, Outline, Summed, Vocabulary
 from bertsmith.objectives.units import Phrases, find_starts, first_of_units, join_spans
 
 Schedule = float | tuple[float, float]  # the same throughout, or from the first to the second in a straight line
@@ -51,14 +51,23 @@ class MaskedTokens(Objective):
     def expect(self, tokens: int, rows: int, done: float) -> dict[str, float]:
         return {"masked": self._count(tokens, done)}
 
+    def outline(self, tokens: int, rows: int, done: float) -> Outline:
+        return self.name, self._room(tokens, rows, done)
+
+    def count_hidden(self, tokens: int, done: float) -> int:
+        return self._count(tokens, done)
+
     def ask(self, batch: Batch, given: Mapping[str, Tensor], tokens: int, done: float) -> Asked:
-        read, at, gold = self.hide(batch, Fixed(batch, self.seed) if self.static else Fresh(batch), tokens, done)
+        chance = Fixed(batch, self.seed) if self.static else Fresh(batch)
+        read, at, gold = self.hide(batch, chance, tokens, done, given.get("asked"))
         return Asked(batch.reading(read), {**given, "at": at, "gold": gold})
 
-    def hide(self, batch: Batch, chance: Chance, tokens: int, done: float = 0.0) -> tuple[Tensor, Tensor, Tensor]:
+    def hide(
+        self, batch: Batch, chance: Chance, tokens: int, done: float = 0.0, asked: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """The ids to read, the places asked for in ascending order, and what stood there."""
         units = self._units(batch, chance)
-        at, chosen = self._choose(batch, units, chance, tokens, done)
+        at, chosen = self._choose(batch, units, chance, tokens, done, asked)
         there = batch.ids[at]
         # A span is masked, replaced or kept as a whole (SpanBERT, section 3.1); the pieces of a word each for itself.
         fate = chance.draw()[units if self.spans else slice(None)][at]
@@ -84,14 +93,25 @@ class MaskedTokens(Objective):
         starts = find_starts(batch, tables, self.whole_words, self.phrases)
         return first_of_units(join_spans(starts, batch, tables, chance) if self.spans else starts)
 
-    def _choose(self, batch: Batch, units: Tensor, chance: Chance, tokens: int, done: float) -> Choice:
+    def _choose(
+        self, batch: Batch, units: Tensor, chance: Chance, tokens: int, done: float, asked: Tensor | None
+    ) -> Choice:
         ordinary = ~self.lookup.on(batch.ids.device).special[batch.ids]
         scores = chance.draw()[units]
+        rows = len(batch.lengths)
+        most = self._most(tokens, rows, done) if asked is None else self._room(tokens, rows, done)
+        if self.static:
+            return choose_in_rows(batch, units, scores, ordinary, at_share(self.rate, done), most)
+        return choose(units, scores, ordinary, most, asked)
+
+    def _most(self, tokens: int, rows: int, done: float) -> int:
+        """Places, at most."""
         if not self.static:
-            return choose(units, scores, ordinary, self._count(tokens, done))
-        rate = at_share(self.rate, done)
-        most = min(tokens, int(rate * tokens) + len(batch.lengths))  # each row rounds for itself
-        return choose_in_rows(batch, units, scores, ordinary, rate, most)
+            return self._count(tokens, done)
+        return min(tokens, int(at_share(self.rate, done) * tokens) + rows)  # each row rounds for itself
+
+    def _room(self, tokens: int, rows: int, done: float) -> int:
+        return round_room(self._most(tokens, rows, done))
 
     def _count(self, tokens: int, done: float) -> int:
         return min(tokens, max(1, round(at_share(self.rate, done) * tokens)))

@@ -11,8 +11,8 @@ from torch import Tensor
 from bertsmith.data.batch import Batch
 from bertsmith.models.network import Network
 from bertsmith.objectives.costs import CHUNK, NONE, count_right, token_costs
-from bertsmith.objectives.lookup import Lookup, find_places
-from bertsmith.objectives.objective import Asked, Objective, Summed, Vocabulary
+from bertsmith.objectives.lookup import Lookup, find_places, round_room
+from bertsmith.objectives.objective import Asked, Objective, Outline, Summed, Vocabulary
 
 
 class NextToken(Objective):
@@ -28,9 +28,12 @@ class NextToken(Objective):
     def expect(self, tokens: int, rows: int, done: float) -> dict[str, float]:
         return {"next_token": tokens}  # each row begins with a special token; where it does not, fewer
 
+    def outline(self, tokens: int, rows: int, done: float) -> Outline:
+        return self.name, round_room(tokens)
+
     def ask(self, batch: Batch, given: Mapping[str, Tensor], tokens: int, done: float) -> Asked:
         asked = ~self.lookup.on(batch.ids.device).special[batch.ids] & (batch.positions > 0)
-        place = find_places(asked, tokens)
+        place = find_places(asked, round_room(tokens) if "asked" in given else tokens)
         gold = torch.where(asked[place], batch.ids[place], NONE)
         return Asked(batch.reading_onward(), {**given, "at": (place - 1).clamp(min=0), "gold": gold})
 

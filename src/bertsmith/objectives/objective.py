@@ -35,6 +35,7 @@ class Asked:
     given: Mapping[str, Tensor]  # what `losses` needs beside the hidden states: places, what stood there, …
 
 
+Outline = tuple[str, *tuple[int, ...]]  # what is asked of a pass, and sizes that follow from it
 Summed = dict[str, tuple[Tensor, Tensor]]  # name -> a sum and how many items it is over, both on the device
 
 
@@ -62,9 +63,19 @@ class Objective:
         """What each loss is multiplied by; those that are not named by 1."""
         return {}
 
+    def outline(self, tokens: int, rows: int, done: float) -> Outline | None:
+        """Passes of one outline and equally many tokens and rows have the same shapes when they are recorded, that is,
+        when `given["asked"]` holds `count_hidden`: then sizes are rounded up. None: lengths of rows must be known."""
+        return (self.name,)
+
+    def count_hidden(self, tokens: int, done: float) -> int:
+        """How many tokens of a pass are hidden."""
+        return 0
+
     def ask(self, batch: Batch, given: Mapping[str, Tensor], tokens: int, done: float) -> Asked:
         """`tokens` of the batch are no specials and no filler; `given["pairs"]` (rows,) is 0 where B follows A, 1 where
-        it does not, and -100 for a row that is none."""
+        it does not, and -100 for a row that is none. In a pass that is recorded `given["asked"]`, one number, is how
+        many are hidden this time, and `tokens` and `done` may be another pass's of the same outline."""
         return Asked(batch, given)
 
     def places(self, network: Network, batch: Batch, given: Mapping[str, Tensor]) -> Tensor | None:

@@ -48,6 +48,9 @@ class AttentionRelations(Objective):
     def expect(self, tokens: int, rows: int, done: float) -> dict[str, float]:
         return dict.fromkeys(_KINDS, tokens)
 
+    def outline(self, tokens: int, rows: int, done: float) -> None:
+        return None  # relations are of padded rows, whose lengths the host knows
+
     def ask(self, batch: Batch, given: Mapping[str, Tensor], tokens: int, done: float) -> Asked:
         # Marked here, as another objective may hide some of them before the network reads.
         return Asked(batch.watching(True), {**given, "related": ~self.lookup.on(batch.ids.device).special[batch.ids]})

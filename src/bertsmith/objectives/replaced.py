@@ -17,7 +17,7 @@ from bertsmith.layers.heads import Head
 from bertsmith.models.network import Network
 from bertsmith.objectives.costs import COMPILED, count_right, mark_varying, token_costs
 from bertsmith.objectives.masked_tokens import MaskedTokens
-from bertsmith.objectives.objective import Asked, Objective, Summed
+from bertsmith.objectives.objective import Asked, Objective, Outline, Summed
 
 
 class ReplacedTokens(Objective):
@@ -53,6 +53,12 @@ class ReplacedTokens(Objective):
 
     def weights(self, done: float) -> dict[str, float]:
         return {"replaced": self.weight}
+
+    def outline(self, tokens: int, rows: int, done: float) -> Outline:
+        return self.name, *self.masking.outline(tokens, rows, done)[1:]
+
+    def count_hidden(self, tokens: int, done: float) -> int:
+        return self.masking.count_hidden(tokens, done)
 
     def ask(self, batch: Batch, given: Mapping[str, Tensor], tokens: int, done: float) -> Asked:
         asked = self.masking.ask(batch, given, tokens, done)

@@ -2,14 +2,14 @@
 
 Weights are kept in full precision and cast once a step, not at every use; states, too, stay in half precision, where
 autocast keeps norms and residuals in full. Gradients come back into the full weights, which the optimizer moves; what
-it does is the same in each step, and recorded.
+it does is the same in each step, and recorded. So is what a pass does, but for its sizes (replaying.py).
 """
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from threading import Thread
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +21,8 @@ from bertsmith.models.network import Network
 from bertsmith.training.devices import Ranks
 from bertsmith.training.passes import Passes
 from bertsmith.training.pretraining_settings import Pretraining
-from bertsmith.training.recorded import End
+from bertsmith.training.recorded import End, side_stream
+from bertsmith.training.replaying import MOST, Replay, Room, lay
 from bertsmith.training.settings import Training
 from bertsmith.training.study import Study, Work
 
@@ -58,17 +59,20 @@ def _lengthen(given: Tensor, even: int, value: float) -> nn.Parameter:
 class TwinPasses(Passes):
     """What `Passes` does, computed by the twin."""
 
+    failures: ClassVar[list[str]] = []  # why passes could not be recorded, in this process
+
     def __init__(
         self, network: Network, study: Study, settings: Training, device: torch.device, precision: str, ranks: Ranks,
-        compiles: bool = True,
+        compiles: bool = True, records: bool | None = None,
     ) -> None:  # fmt: skip
+        """`records`: lay passes into rooms, and on a GPU record what is done in them; None: where it helps."""
         super().__init__(network, study, settings, device, "fp32", ranks)  # no autocast: the twin is in its type
         self.full = network
         self.network = make_twin(network, TYPES[precision])
         self.halves: list[Any] = list(self.network.parameters())
         self.homes: list[Tensor] = []  # the full gradients, kept from step to step
         self.passed = 0  # passes of this step
-        self.sent: dict[int, tuple[Work, Batch, dict[str, Tensor]]] = {}  # what the next step reads
+        self.sent: dict[int, tuple[Work, Any]] = {}  # what the next step reads
         self.warming: list[Thread] = []
         if compiles:
             for part in self.network.modules():
@@ -78,6 +82,10 @@ class TwinPasses(Passes):
         self.compiles = compiles
         # What ends a step is hundreds of small kernels, which a host launches more slowly than a device makes them.
         self.recorded = device.type == "cuda" and ranks.count == 1
+        # What is computed again in the backward pass draws the same numbers again, and would fetch them.
+        self.records = self.recorded and compiles and not settings.recompute if records is None else records
+        self.settles = 3 if self.records else 2
+        self.unrecorded = False  # they could not be
         self.forget()
 
     def _warm(self, network: Network) -> None:
@@ -97,11 +105,17 @@ class TwinPasses(Passes):
         # would wait, as the many small kernels at a step's end leave the host no lead.
         prepare = getattr(self.study, "prepare", None)
         ahead = [] if prepare is None else prepare(step + 1, self.ranks.rank, self.ranks.count)
-        self.sent = {id(work): (work, *self._send(work)) for work in ahead}
+        self.sent = {id(work): (work, self._send(work)) for work in ahead}
 
-    def _send(self, work: Work) -> tuple[Batch, dict[str, Tensor]]:
+    def _send(self, work: Work) -> Any:
+        """What `_pass` reads: the pass in the room of a recording, or as it is."""
+        if self.records and work.outline is not None:
+            return lay(work, self.device)
         batch, given = work.on(self.device)
-        return batch.varying() if self.compiles else batch, given
+        return self._vary(batch), given
+
+    def _vary(self, batch: Batch) -> Batch:
+        return batch.varying() if self.compiles else batch
 
     def _clear(self) -> None:
         for value in self.now.values():
@@ -115,15 +129,75 @@ class TwinPasses(Passes):
 
     def _pass(self, work: Work, shares: Mapping[str, float]) -> None:
         known = self.sent.pop(id(work), None)  # which holds the work, so that its number is nobody else's
-        batch, given = self._send(work) if known is None else known[1:]
-        self._descend(batch, given, shares, work)
-        self._bring_home()
+        sent = self._send(work) if known is None else known[1]
+        if isinstance(sent, dict):
+            self._replay(work, sent, shares)
+        else:
+            batch, given = sent
+            self._descend(batch, given, shares, work)
+            self._bring_home()
         self.passed += 1
 
-    def _bring_home(self) -> None:
-        """Put the twin's gradients into the full ones, or add them there: many passes lose nothing to rounding."""
-        found, grads = [], []
-        for full, home, half in zip(self.parameters, self.homes, self.halves, strict=True):
+    def _replay(self, work: Work, laid: Mapping[str, Tensor], shares: Mapping[str, float]) -> None:
+        """The first pass of a kind is made as it is, as much of it is compiled; from then on what is done is recorded
+        once for each room."""
+        room = Room.of(work, not self.passed)
+        is_new = room.kind not in self.kinds
+        if is_new:
+            self._forget_passes()  # their memory is needed now
+            self.kinds.add(room.kind)
+        if room not in self.replays:
+            if len(self.replays) >= MOST:
+                del self.replays[next(iter(self.replays))]
+            self.replays[room] = Replay(laid, self.study.names)
+        replay = self.replays[room]
+        replay.fill(laid, shares)
+
+        def make() -> None:
+            batch, given, fixed_shares = replay.read(work, room)
+            self._descend(self._vary(batch), given, fixed_shares, work)
+            replay.without = self._bring_home()
+
+        if self.device.type != "cuda" or self.unrecorded:
+            return make()
+        if is_new:
+            return self._make_aside(make)
+        if replay.graph is None:
+            try:
+                self._record(replay, make)
+            except RuntimeError as error:  # it costs time, not the run
+                self.failures.append(f"{type(error).__name__}: {error}")
+                self.unrecorded = True
+                self._forget_passes()
+                for half in self.halves:
+                    half.grad = None
+                return make()
+        assert replay.graph is not None
+        replay.graph.replay()
+        for place in replay.without if room.is_first and not self.fills else ():
+            self.parameters[place].grad = None
+
+    def _record(self, replay: Replay, make: Callable[[], None]) -> None:
+        self._end_warming()
+        if not any(other.graph is not None for other in self.replays.values()):
+            torch.cuda.empty_cache()  # what the pass before held is asked for again, from another pool
+        replay.record(make, self.pool)
+
+    def _make_aside(self, make: Callable[[], None]) -> None:
+        """In the stream that records: what is made there first is not made in another one later."""
+        side = side_stream(self.device)
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            make()
+        torch.cuda.current_stream().wait_stream(side)
+
+    def _bring_home(self) -> list[int]:
+        """Put the twin's gradients into the full ones, or add them there: many passes lose nothing to rounding. Gives
+        the places of parameters that had none."""
+        found, grads, without = [], [], []
+        for place, (full, home, half) in enumerate(zip(self.parameters, self.homes, self.halves, strict=True)):
+            if half.grad is None:
+                without.append(place)
             if half.grad is None and not self.passed:
                 full.grad = home.zero_() if self.fills else None
             elif half.grad is not None:
@@ -134,14 +208,19 @@ class TwinPasses(Passes):
             _copy(found, grads)
         elif found:
             torch._foreach_add_(found, [grad.to(home.dtype) for home, grad in zip(found, grads, strict=True)])
+        return without
 
     def finish(self, optimizer: torch.optim.Optimizer) -> None:
-        while self.warming:  # while a step's end is recorded nobody else may call the device
-            self.warming.pop().join()
+        self._end_warming()
         if not self.recorded:
             return self._finish(optimizer)
         end = self.ends.setdefault(tuple(full.grad is not None for full in self.parameters), End(self.pool))
         end.make(lambda: self._finish(optimizer))
+
+    def _end_warming(self) -> None:
+        """While something is recorded nobody else may call the device."""
+        while self.warming:
+            self.warming.pop().join()
 
     def _finish(self, optimizer: torch.optim.Optimizer) -> None:
         super().finish(optimizer)
@@ -149,6 +228,11 @@ class TwinPasses(Passes):
 
     def forget(self) -> None:
         self.ends: dict[tuple[bool, ...], End] = {}  # by which parameters a step has gradients for
+        self._forget_passes()
+
+    def _forget_passes(self) -> None:
+        self.replays: dict[Room, Replay] = {}
+        self.kinds: set[tuple[str, int, int]] = set()
         self.pool = torch.cuda.graph_pool_handle() if self.recorded else None
 
 

@@ -19,6 +19,7 @@ from bertsmith.training.study import Study, Work
 
 class Passes:
     recorded = False
+    settles = 2  # times that a pass is made until it is as quick as it gets
 
     def __init__(
         self, network: Network, study: Study, settings: Training, device: torch.device, precision: str, ranks: Ranks
@@ -53,7 +54,8 @@ class Passes:
             # The parts of sharded weights travel in each pass, so all processes make as many.
             work = works[min(number, len(works) - 1)]
             torch.manual_seed(work.seed if work.seed is not None else self._seed(step, number))
-            self._pass(work, shares if number < len(works) else dict.fromkeys(shares, 0.0))
+            counts_here = number < len(works)
+            self._pass(work, {name: share * work.scales.get(name, 1.0) * counts_here for name, share in shares.items()})
 
     @property
     def fills(self) -> bool:
@@ -175,7 +177,7 @@ def make_passes(
     network: Network, study: Study, settings: Training, device: torch.device, precision: str, ranks: Ranks
 ) -> Passes:
     half = precision != "fp32"  # the kernels for rows of different lengths are for half precision
-    # What a pass of pretraining asks changes from step to step, so it is compiled, not recorded.
+    # Passes of pretraining are compiled too, and recorded by sizes that their objective knows.
     is_whole = not any(hasattr(parameter, "full_tensor") for parameter in network.parameters())
     can_twin = precision == "bf16" and is_whole and getattr(study, "can_twin", False)
     if device.type == "cuda" and can_twin and torch.cuda.get_device_capability(device) >= (8, 0):

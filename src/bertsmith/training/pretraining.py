@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bertsmith.data.batch import Batch
+from bertsmith.data.batch import Batch, room_of_rows
 from bertsmith.data.rows import Rows
 from bertsmith.data.rows_plan import Plan, RowKind, open_passes
 from bertsmith.data.shards import Corpus
@@ -104,11 +104,17 @@ class PretrainingStudy:
     def _work(self, rows: Rows, step: int, number: int, done: float, is_filler: bool = False) -> Work:
         expected = self.objective.expect(rows.ordinary, _count_rows(rows), done)
         counts = dict.fromkeys(expected, 0.0) if is_filler else expected
-        facts = {"ordinary": rows.ordinary, "done": done, "rows": _count_rows(rows), "is_filler": float(is_filler)}
+        weights = {} if self.has_fixed_weights else self.objective.weights(done)
+        scales = {name: 0.0 if is_filler else weights.get(name, 1.0) * count for name, count in expected.items()}
+        asked = self.objective.count_hidden(rows.ordinary, done)
+        facts = {"ordinary": rows.ordinary, "done": done, "asked": asked}
+        outline = self.objective.outline(rows.ordinary, room_of_rows(rows.lengths), done)
         given = {} if rows.pairs is None else {"pairs": Given(rows.pairs, "row", -100)}
         # By its number in the run, not by who makes it: the same words are hidden for any number of processes.
         seed = seed_of(self.settings.seed, step, 0, number)
-        return Work(rows.ids, rows.segments, rows.lengths, given, counts, seed=seed, facts=facts)
+        return Work(
+            rows.ids, rows.segments, rows.lengths, given, counts, seed=seed, facts=facts, scales=scales, outline=outline
+        )
 
     @contextmanager
     def read_with(self, twin: Network) -> Iterator[None]:
@@ -121,18 +127,11 @@ class PretrainingStudy:
             self.objective.use_parts(own)
 
     def losses(self, network: Network, batch: Batch, given: Mapping[str, Tensor], work: Work) -> dict[str, Tensor]:
-        """The mean of each loss, as many times as the host expected items: it divides by that in the end."""
-        facts = work.facts
-        asked = self.objective.ask(batch, given, int(facts["ordinary"]), facts["done"])
+        """The mean of each loss; it counts as many times as the host expected items, by which it divides in the end."""
+        asked = self.objective.ask(batch, given, int(work.facts["ordinary"]), work.facts["done"])
         hidden = self.objective.read(network, asked)
         found = self.objective.losses(network, hidden, asked.batch, asked.given)
-        expected = self.objective.expect(int(facts["ordinary"]), int(facts["rows"]), facts["done"])
-        weights = {} if self.has_fixed_weights else self.objective.weights(facts["done"])
-        share = 0.0 if facts["is_filler"] else 1.0
-        return {
-            name: total * (share * weights.get(name, 1.0) * expected[name]) / count.clamp(min=1)
-            for name, (total, count) in found.items()
-        }
+        return {name: total / count.clamp(min=1) for name, (total, count) in found.items()}
 
 
 def _count_rows(rows: Rows) -> int:

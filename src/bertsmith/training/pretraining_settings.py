@@ -43,7 +43,7 @@ class Pretraining(Training):
     average: float = 0.0  # how much a mean of the weights keeps in a step; it is scored and saved; 0: none
     guard: float = 8.0  # a loss so many spreads above the recent ones takes the run back (guard.py); 0: never
     compile: bool = True  # on CUDA: compile a block once, for all layers
-    graphs: bool = False  # what a pass asks changes from step to step: only how a step ends is recorded
+    graphs: bool = False  # passes that are compiled (`compile`) are recorded in another way
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bertsmith.data.batch import Batch
+from bertsmith.data.batch import Batch, round_size
 from bertsmith.models.network import Network
 from bertsmith.training.devices import Ranks
 from bertsmith.training.passes import Passes
@@ -33,16 +33,10 @@ class Room:
     @classmethod
     def of(cls, work: Work) -> "Room":
         """Sizes in steps of an eighth to a quarter: little is wasted and few are recorded."""
-        tokens, rows = _round(len(work.ids) + 1, 128), _round(len(work.lengths) + 1, 8)
+        tokens, rows = round_size(len(work.ids) + 1, 128), round_size(len(work.lengths) + 1, 8)
         # The filler is a row too, and a kernel is told the length of the longest one.
         filler = tokens - len(work.ids)
         return cls(tokens, rows, max(64, 1 << (max(*work.lengths, filler) - 1).bit_length()))
-
-
-def _round(number: int, least: int) -> int:
-    """Up to a multiple of `least`, or of an eighth of the power of two below the number."""
-    step = max(least, (1 << (number.bit_length() - 1)) // 8)
-    return -(-number // step) * step
 
 
 class Recording:
@@ -105,7 +99,7 @@ class Recording:
 
 
 @cache
-def _side_stream(device: torch.device) -> torch.cuda.Stream:
+def side_stream(device: torch.device) -> torch.cuda.Stream:
     """One for all runs: the matrix library keeps a workspace for each stream it ever saw."""
     return torch.cuda.Stream(device)
 
@@ -141,7 +135,7 @@ class RecordedPasses(Passes):
         self.shares = {name: torch.zeros((), device=device) for name in study.names}
         self.ring: list[tuple[Tensor, torch.cuda.Event]] = []
         self.turn = 0
-        self.side = _side_stream(device)
+        self.side = side_stream(device)
 
     def run(self, works: Sequence[Work], step: int) -> None:
         if self.end.graph is None:

@@ -16,6 +16,7 @@ from torch import Tensor
 from bertsmith.data.batch import Batch, plan_batches, send
 from bertsmith.errors import BertsmithError
 from bertsmith.models.network import Network
+from bertsmith.objectives.objective import Outline
 from bertsmith.tasks.losses import Criterion, find_known
 from bertsmith.tasks.task import Row
 from bertsmith.tasks.trained import TrainedTask
@@ -47,6 +48,8 @@ class Work:
     part: str = ""  # of a study of several: whose losses these are
     seed: int | None = None  # of its random draws, whichever process makes it; None: they follow from its place
     facts: Mapping[str, float] = field(default_factory=dict)  # numbers that the host knows and the losses need
+    scales: Mapping[str, float] = field(default_factory=dict)  # what each loss is multiplied by here; else by 1
+    outline: Outline | None = None  # of a pass whose losses look at no other fact: which may be made by one recording
 
     def on(self, device: torch.device) -> tuple[Batch, dict[str, Tensor]]:
         batch = Batch.of_flat(self.ids, self.segments, self.lengths, device)

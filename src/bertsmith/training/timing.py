@@ -215,7 +215,7 @@ class Timer:
         middle_one = len(steps) // 2
         for place in sorted(range(len(steps)), key=lambda place: (place % 2, abs(place - middle_one))):
             step = steps[place]
-            for _ in range(2):  # the first time, a GPU compiles what no pass before asked: that is no pace
+            for _ in range(self.passes.settles):  # first it compiles what no pass before asked, or records it
                 works = self.study.works(step, self.ranks.rank, self.ranks.count, 0)
                 begun = now()
                 self.passes.run(works, step)
