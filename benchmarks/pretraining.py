@@ -123,7 +123,8 @@ def make_step(options: argparse.Namespace, network: Any, study: Any, settings: P
     device = torch.device(options.device)
     network.to(device).train()
     is_real = options.device == "cuda"
-    passes = TwinPasses(network, study, settings, device, "bf16", Ranks(0, 1, device), compiles=is_real)
+    records = False if options.unrecorded else None
+    passes = TwinPasses(network, study, settings, device, "bf16", Ranks(0, 1, device), is_real, records)
     optimizer = make_optimizer(network, settings, passes.recorded)
     set_rates(optimizer, settings.peak)
     study.prepare(0, 0, 1)
@@ -267,6 +268,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--commit")
     parser.add_argument("--profile", action="store_true", help="show where the time goes, too")
+    parser.add_argument("--unrecorded", action="store_true", help="our passes launch each kernel by itself")
     parser.add_argument("--contestant", help=argparse.SUPPRESS)
     options = parser.parse_args()
     is_real = options.device == "cuda"
@@ -281,6 +283,7 @@ def main() -> None:
     rows: list[dict[str, Any]] = []
     all_of_them = options.contestants == [*CONTESTANTS, *OWN]
     chosen = "" if all_of_them else f" --contestants {','.join(options.contestants)}"
+    chosen += (f" --shapes {options.shapes}" if options.shapes else "") + " --unrecorded" * options.unrecorded
     for contestant, shape in [*turns, *((name, own_shape) for name in options.contestants if name in OWN)]:
         rows.append(run(options, contestant, shape))
         print(json.dumps(rows[-1]), flush=True)
@@ -296,7 +299,8 @@ def run(options: argparse.Namespace, contestant: str, shape: str) -> dict[str, A
     """One contestant in a process of its own."""
     line = [sys.executable, __file__, "--device", options.device, "--shapes", shape, "--contestant", contestant,
             "--steps", str(options.steps), "--warm", str(options.warm)]  # fmt: skip
-    done = subprocess.run(line + ["--profile"] * options.profile, capture_output=True, text=True)
+    line += ["--profile"] * options.profile + ["--unrecorded"] * options.unrecorded
+    done = subprocess.run(line, capture_output=True, text=True)
     if options.profile:
         print(done.stderr, flush=True)
     said = done.stdout.strip().splitlines()

@@ -100,7 +100,7 @@ PRETRAINING = {
     "head_rate": "The share of the rate at which the heads learn.",
     "average": "Score and save a running mean of the weights, of which a step keeps so much, as 0.999; 0: off.",
     "guard": "A loss so many spreads above the recent ones takes the run back, and on with other rows; 0: never.",
-    "compile": "On CUDA: compile a block once, for all layers.",
+    "compile": "On CUDA: compile a block once, for all layers, and record passes.",
 }
 COLUMNS = {
     "text": "the text",

@@ -6,6 +6,7 @@ it does is the same in each step, and recorded. So is what a pass does, but for 
 """
 
 import copy
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from threading import Thread
@@ -166,11 +167,7 @@ class TwinPasses(Passes):
             try:
                 self._record(replay, make)
             except RuntimeError as error:  # it costs time, not the run
-                self.failures.append(f"{type(error).__name__}: {error}")
-                self.unrecorded = True
-                self._forget_passes()
-                for half in self.halves:
-                    half.grad = None
+                self._give_up_recording(f"{type(error).__name__}: {error}")
                 return make()
         assert replay.graph is not None
         replay.graph.replay()
@@ -182,6 +179,15 @@ class TwinPasses(Passes):
         if not any(other.graph is not None for other in self.replays.values()):
             torch.cuda.empty_cache()  # what the pass before held is asked for again, from another pool
         replay.record(make, self.pool)
+
+    def _give_up_recording(self, why: str) -> None:
+        self.failures.append(why)
+        self.unrecorded = True
+        self._forget_passes()
+        for half in self.halves:
+            half.grad = None
+        told = why.splitlines()[0]
+        warnings.warn(f"the passes of this run are not recorded, and small ones slower for it ({told})", stacklevel=2)
 
     def _make_aside(self, make: Callable[[], None]) -> None:
         """In the stream that records: what is made there first is not made in another one later."""
