@@ -7,7 +7,7 @@ other libraries open, its log, a report; killed and started again it goes on as 
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,7 @@ from bertsmith.training.preparing import Say
 from bertsmith.training.pretraining import HeldOut, PretrainingStudy
 from bertsmith.training.pretraining_settings import IDLE, Pretraining
 from bertsmith.training.pretraining_start import Start, prepare, tell_plan
-from bertsmith.training.recipes import RECIPES, Recipe, find_recipe
+from bertsmith.training.recipes import RECIPES, Recipe, find_recipe, fit_to_cpu
 from bertsmith.training.snapshot import Snapshot
 from bertsmith.training.timing import PLAN, Scoring, plan_steps, read_plan, read_scoring
 from bertsmith.training.utilization import Utilization, find_utilization
@@ -87,11 +87,15 @@ def pretrain(
     """
     say = say or (lambda sentence: None)
     base = None if model is None else locate(model, download=download)
-    chosen = find_recipe(recipe or choose_recipe(base), settings)
+    where, recipe = find_device(device), recipe or choose_recipe(base)
+    fitted = fit_to_cpu(recipe, settings, base is None) if minutes is not None and where.type == "cpu" else {}
+    chosen = find_recipe(recipe, {**settings, **fitted})
     check_time(chosen, minutes)
     refuse_source(take_folder(out), base, chosen.asking.teacher)
-    with joined(find_device(device), chosen.training.deterministic) as ranks:
+    with joined(where, chosen.training.deterministic) as ranks:
         say = say if ranks.is_first else (lambda sentence: None)
+        if fitted:
+            say(tell_fitted(fitted))
         if threads is not None:
             torch.set_num_threads(take_count("threads", threads))
         start = prepare(corpus, chosen, ranks, base, download)
@@ -133,6 +137,15 @@ def choose_recipe(base: Path | None) -> str:
         return str(asked["recipe"])
     family = find_family(read_settings(find_encoder(base)).get("model_type"))
     return family.name if family.name in RECIPES else "bert"
+
+
+def tell_fitted(fitted: Mapping[str, int]) -> str:
+    """What a run on a CPU has of its own, and how to have it otherwise."""
+    step = f"steps of {fitted['tokens']:,} tokens" if "tokens" in fitted else ""
+    tiny = f"a tiny encoder, {fitted['depth']} layers of {fitted['width']}" if "width" in fitted else ""
+    flags = [f"--{name}" for name in fitted]
+    told = f"{', '.join(flags[:-1])} and {flags[-1]} say" if len(flags) > 1 else f"{flags[0]} says"
+    return f"On a CPU minutes are for {' and '.join(filter(None, (tiny, step)))}; {told} otherwise."
 
 
 def check_time(recipe: Recipe, minutes: float | None) -> None:

@@ -8,9 +8,12 @@ import torch
 from deadline_made import Clock
 from pretraining_made import SHORT, SMALL, STEPS, Stop, assert_same, pretrain
 
+import bertsmith
+from bertsmith.pretraining import tell_fitted
 from bertsmith.training import timing
 from bertsmith.training.devices import Ranks
 from bertsmith.training.pretraining_settings import Pretraining
+from bertsmith.training.recipes import fit_to_cpu
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -60,6 +63,44 @@ def test_minutes_are_turned_into_steps(corpus, tmp_path):
     plan = json.loads((tmp_path / "out" / "plan.json").read_text())
     assert run.outcome.steps == plan["steps"] >= 1 and plan["seconds_a_step"] > 0 and plan["minutes"] == 0.02
     assert any("steps in 0.02 minutes" in sentence for sentence in said)
+
+
+@pytest.mark.parametrize("recipe", [None, "bert", "albert", "electra"])
+def test_on_a_cpu_minutes_are_for_a_tiny_encoder(corpus, tmp_path, recipe, monkeypatch):
+    """The command of a GPU, as it stands, makes steps on a laptop; the same again leaves it alone."""
+    said = []
+    monkeypatch.setattr(timing.Pace, "mean_step", lambda *_: 1.0)
+    monkeypatch.setattr("bertsmith.pretraining.count_read", lambda *_: timing.Scoring())
+    monkeypatch.setattr(timing, "find_pace", lambda *_: (timing.Pace(((1.0,), (1.0,)), 0.0), 2048))
+    run = bertsmith.pretrain(corpus, tmp_path / "out", recipe, minutes=0.05, device="cpu", say=said.append)
+    assert said[0] == (
+        "On a CPU minutes are for a tiny encoder, 4 layers of 128 and steps of 2,048 tokens; --depth, --width and "
+        "--tokens say otherwise."
+    )
+    config = json.loads((tmp_path / "out" / "config.json").read_text())
+    assert (config["num_hidden_layers"], config["hidden_size"]) == (4, 128) and run.outcome.steps >= 1
+    bertsmith.pretrain(corpus, tmp_path / "out", recipe, minutes=0.05, device="cpu", say=said.append)
+    assert "nothing to do" in said[-1]
+
+
+@pytest.mark.parametrize(
+    "given, is_fresh, fitted",
+    [
+        ({}, True, {"depth": 4, "width": 128, "tokens": 2048}),
+        ({"depth": 2}, True, {"tokens": 2048}),
+        ({"preset": "modernbert-base"}, True, {"tokens": 2048}),
+        ({"tokens": 512, "lengths": "128"}, True, {"depth": 4, "width": 128}),
+        ({"lengths": "4096"}, True, {"depth": 4, "width": 128, "tokens": 4096}),
+        ({}, False, {"tokens": 2048}),
+        ({"tokens": 512, "width": 64, "lengths": "128"}, True, {}),
+    ],
+)
+def test_what_somebody_chose_is_left_alone(given, is_fresh, fitted):
+    assert fit_to_cpu("smith", given, is_fresh) == fitted
+
+
+def test_what_is_told_names_what_was_fitted():
+    assert tell_fitted({"tokens": 2048}) == "On a CPU minutes are for steps of 2,048 tokens; --tokens says otherwise."
 
 
 def test_the_mean_step_of_a_run_counts_ramps_and_phases():

@@ -41,7 +41,11 @@ def pretrain(
     ] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(metavar="X", help="Take so long: the first passes tell how many steps that is."),
+        typer.Option(
+            metavar="X",
+            help="Take so long: the first passes tell how many steps that is. On a CPU with a tiny encoder, unless "
+            "sizes are given.",
+        ),
     ] = None,
     settings: Annotated[
         Path | None, typer.Option(metavar="FILE.toml", help="A file with any of these settings; flags win over it.")

@@ -14,6 +14,8 @@ from bertsmith.training.choices import suggest
 from bertsmith.training.pretraining_settings import IDLE, Pretraining
 from bertsmith.training.settings import check_types
 
+SMALL = {"depth": 4, "width": 128}  # of an encoder that learns something in minutes on a CPU
+SMALL_STEP = 2048  # tokens
 FEW_STEPS = 200  # fewer teach a schedule's warm-up and fall little; a plan by minutes says so
 
 
@@ -218,3 +220,12 @@ def find_recipe(name: str, given: Mapping[str, Any]) -> Recipe:
     asking = Asking(**{**vars(recipe.asking), **parts[Asking]})
     preset, is_chosen = shape.preset or recipe.preset, shape.preset is not None
     return Recipe(name, preset, sizes, shape.sizes(), asking, training, is_chosen)
+
+
+def fit_to_cpu(name: str, given: Mapping[str, Any], is_fresh: bool) -> dict[str, int]:
+    """What a CPU can do of a recipe in some minutes, where nobody said it otherwise: a tiny encoder, small steps."""
+    chosen = find_recipe(name, given)
+    found = dict(SMALL) if is_fresh and not chosen.changed and not chosen.is_preset_chosen else {}
+    if all(given.get(setting) is None for setting in ("tokens", "first_tokens")):
+        found["tokens"] = max(SMALL_STEP, chosen.training.longest)
+    return found
