@@ -1,5 +1,7 @@
 """A pass laid into the room of a recording is the same pass: the same words hidden, the same losses and gradients."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from pretraining_made import SMALL
 
 from bertsmith.data.batch import room_of_rows, round_size
+from bertsmith.models.checkpoint import save_checkpoint
 from bertsmith.objectives.choosing import choose
 from bertsmith.training.compiled import TwinPasses
 from bertsmith.training.devices import Ranks
@@ -31,16 +34,17 @@ WAYS = {
 }
 
 
-def open_study(corpus, way):
+def open_study(corpus, way, **more):
     recipe, given_ = WAYS[way]
+    given_ = {**given_, **more}
     chosen = find_recipe(recipe, {**PLAIN, "pass_tokens": 256, "dropout": 0.0, "max_steps": STEPS, **given_})
     start = prepare(corpus, chosen, Ranks())
     study = PretrainingStudy(start.corpus, start.made.objective, chosen.training, STEPS, start.size, start.made.rows)
     return start.checkpoint.network.train(), study, chosen.training
 
 
-def train(corpus, way, records):
-    network, study, training = open_study(corpus, way)
+def train(corpus, way, records, **more):
+    network, study, training = open_study(corpus, way, **more)
     passes = TwinPasses(network, study, training, CPU, "fp32", Ranks(0, 1, CPU), compiles=False, records=records)
     optimizer, losses = make_optimizer(network, training), []
     for step in range(STEPS):
@@ -52,10 +56,46 @@ def train(corpus, way, records):
     return network, passes, losses
 
 
+@pytest.fixture(scope="module")
+def teacher(corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("teacher")
+    start = prepare(corpus, find_recipe("bert", {**PLAIN, "asks": "masked", "seed": 9}), Ranks())
+    save_checkpoint(start.checkpoint, folder)
+    start.corpus.tokenizer().save(folder)
+    return str(folder)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_a_room_changes_nothing(corpus, way):
-    plain, _, losses = train(corpus, way, records=False)
-    laid, passes, others = train(corpus, way, records=True)
+    assert_same(train(corpus, way, records=False), train(corpus, way, records=True))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_teacher_says_the_same_in_a_room(corpus, teacher, masked):
+    given_ = {"asks": "distilled", "teacher": teacher, "distil_masked": masked}
+    assert_same(*(train(corpus, "masked", records, **given_) for records in (False, True)))
+
+
+def test_what_needs_lengths_is_not_laid_out(corpus, teacher):
+    given_ = {"asks": "relations", "teacher": teacher}
+    (_, _, losses), (_, passes, others) = (train(corpus, "masked", records, **given_) for records in (False, True))
+    assert losses == others and not passes.replays
+
+
+def test_kinds_that_take_turns_keep_their_recordings(corpus):
+    """A new kind drops what the others had, as their memory is needed; one that comes again does not."""
+    network, study, training = open_study(corpus, "masked")
+    passes = TwinPasses(network, study, training, CPU, "fp32", Ranks(0, 1, CPU), compiles=False, records=True)
+    (work, *_), kept = study.works(0, 0, 1, 0), []
+    others = [replace(work, outline=(name, *work.outline[1:])) for name in ("one", "other")]
+    for step in range(6):
+        passes.run([others[step % 2]], step)
+        kept.append([room.outline[0] for room in passes.replays])
+    assert kept == [["one"], ["other"], ["other", "one"], ["other", "one"], ["other", "one"], ["other", "one"]]
+
+
+def assert_same(one, other):
+    (plain, _, losses), (laid, passes, others) = one, other
     assert len(losses[0]) and len(passes.replays) > 1
     for one, other in zip(losses, others, strict=True):
         assert other == pytest.approx(one, rel=1e-5)

@@ -234,11 +234,11 @@ class TwinPasses(Passes):
 
     def forget(self) -> None:
         self.ends: dict[tuple[bool, ...], End] = {}  # by which parameters a step has gradients for
+        self.kinds: set[tuple[str, int, int]] = set()  # of passes, that were made once
         self._forget_passes()
 
     def _forget_passes(self) -> None:
         self.replays: dict[Room, Replay] = {}
-        self.kinds: set[tuple[str, int, int]] = set()
         self.pool = torch.cuda.graph_pool_handle() if self.recorded else None
 
 
