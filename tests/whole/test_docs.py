@@ -18,13 +18,13 @@ from docs_pages import (
     ELSEWHERE,
     LOOK,
     ROOT,
-    SHORTER,
     Example,
     Runner,
     differs,
     list_examples,
     list_pages,
     shorten,
+    shorten_runs,
 )
 from ready import Starter
 
@@ -36,7 +36,7 @@ MISSING = "mkdocs-material is not installed (pip install -e '.[docs]'): the docu
 @pytest.fixture(scope="module")
 def runner(tmp_path_factory, demo_model):
     with Starter({**os.environ, **LOOK}) as starter:
-        yield Runner(tmp_path_factory.mktemp("docs"), starter, SHORTER)
+        yield Runner(tmp_path_factory.mktemp("docs"), starter, shorten_runs())
 
 
 @pytest.fixture(scope="module")
