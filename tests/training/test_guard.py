@@ -215,10 +215,10 @@ def test_the_same_run_again_is_the_same_to_the_bit(corpus, disturbed, tmp_path):
 
 
 @pytest.mark.parametrize("step, after", [(15, 0), (12, 1), (24, 1), (40, 1)])
-def test_a_killed_run_goes_on_to_the_same_end(corpus, disturbed, tmp_path, step, after):
+def test_a_killed_run_goes_on_to_the_same_end(starter, corpus, disturbed, tmp_path, step, after):
     """Before it goes back, right after, behind the next checkpoint, and at the end."""
     bad = {17: NAN, 33: 30.0}
-    run_killed(corpus, tmp_path / "out", step, bad, after, recipe="smith", **LONG)
+    run_killed(starter, corpus, tmp_path / "out", step, bad, after, recipe="smith", **LONG)
     with poison(bad):
         pretrain(corpus, tmp_path / "out", "smith", **LONG)
     assert_same(tmp_path / "out", disturbed)
@@ -263,10 +263,10 @@ TOGETHER = {
 
 
 @pytest.fixture(scope="module")
-def together(corpus, tmp_path_factory):
-    """With two processes, all in one start of torchrun."""
+def together(starter, corpus, tmp_path_factory):
+    """With two processes, all in one start."""
     folder = tmp_path_factory.mktemp("together")
-    run_ranks(corpus, folder, TOGETHER, {13: NAN})
+    run_ranks(starter, corpus, folder, TOGETHER, {13: NAN})
     return folder
 
 

@@ -1,10 +1,5 @@
 """Muon: the nearest orthogonal matrix, a step that is left out, state on disk, a problem solved, several processes."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -155,14 +150,10 @@ PROCESSES = 3
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory):
+def shared(starter, tmp_path_factory):
     """What three processes come to, each with all weights (ddp) or with its rows of them (fsdp)."""
     folder = tmp_path_factory.mktemp("muon")
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(PROCESSES), "--standalone"]
-    ran = subprocess.run(
-        [*command, str(Path(muon_ranks.__file__)), str(folder)], capture_output=True, text=True, timeout=600,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+    ran = starter.run_ranks(["training.muon_ranks", folder], folder, PROCESSES)
     assert ran.returncode == 0, ran.stderr[-3000:]
     return folder
 

@@ -1,11 +1,7 @@
 """Pretraining learns what the reference learns, and two processes what one does; what cannot be is refused."""
 
 import json
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -109,14 +105,10 @@ def test_fifty_steps_are_those_of_the_reference(corpus, tmp_path, asks, model_cl
 
 
 @pytest.fixture(scope="module")
-def ranks_folder(corpus, tmp_path_factory):
-    """Every variant with two processes, all in one start of torchrun."""
+def ranks_folder(starter, corpus, tmp_path_factory):
+    """Every variant with two processes, all in one start."""
     folder = tmp_path_factory.mktemp("ranks")
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
-    ran = subprocess.run(
-        [*command, str(Path(pretraining_ranks.__file__)), str(corpus), str(folder)], capture_output=True, text=True,
-        timeout=600, env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+    ran = starter.run_ranks(["training.pretraining_ranks", corpus, folder], folder)
     assert ran.returncode == 0, ran.stderr[-3000:]
     return folder
 

@@ -4,10 +4,6 @@ A run that stopped goes on with another number of processes.
 """
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -44,16 +40,12 @@ def alone(corpus, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def spread(corpus, tmp_path_factory):
-    """The same in two processes, all in one start of torchrun; some were begun by one process."""
+def spread(starter, corpus, tmp_path_factory):
+    """The same in two processes, all in one start; some were begun by one process."""
     folder = tmp_path_factory.mktemp("ranks")
     for name in STOPPED:
         pretraining_ranks.stop(corpus, folder / f"{name}-begun-alone", name)
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
-    ran = subprocess.run(
-        [*command, str(Path(pretraining_ranks.__file__)), str(corpus), str(folder), "spread"], capture_output=True,
-        text=True, timeout=600, env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+    ran = starter.run_ranks(["training.pretraining_ranks", corpus, folder, "spread"], folder)
     assert ran.returncode == 0, ran.stderr[-3000:]
     return folder
 

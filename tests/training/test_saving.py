@@ -187,11 +187,8 @@ def test_files_that_the_system_cuts_off_end_in_a_sentence(corpus, tmp_path):
 
 
 @pytest.mark.parametrize("moment", ["model", "optimizer", "state", "name"])
-def test_a_kill_while_it_is_written_leaves_the_one_before(corpus, whole, tmp_path, moment):
-    script = Path(__file__).with_name("killed_save.py")
-    environment = {**os.environ, "PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, script, corpus, tmp_path / "out", moment]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environment)
+def test_a_kill_while_it_is_written_leaves_the_one_before(starter, corpus, whole, tmp_path, moment):
+    ended = starter.run(["training.killed_save", corpus, tmp_path / "out", moment], tmp_path)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert list((tmp_path / "out" / "checkpoints").glob(".last-000008.part"))
     assert RunFolder(tmp_path / "out").find_last().name == "last-000004"
