@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-# The longest first: two minutes of traffic that leave half a core free, then trainings and many processes.
+# The longest first: half a minute of traffic that leaves half a core free, then trainings and many processes.
 LONGEST = (
     "serving/test_soak.py",
     "whole/test_readme.py",

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import fields
@@ -44,15 +45,14 @@ def caught(monkeypatch, real, place, tmp_path):
 
 def run_shell(command, folder, **environment):
     there = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path), **environment}
-    line = re.sub("^bertsmith", f"{sys.executable} -m bertsmith", command)
-    return subprocess.run(line, shell=True, cwd=folder, env=there, capture_output=True, text=True)
+    return subprocess.run(command, shell=True, cwd=folder, env=there, capture_output=True, text=True)
 
 
-def test_a_newcomer_needs_no_other_flag(place, tmp_path):
+def test_a_newcomer_needs_no_other_flag(starter, place, tmp_path):
     """A two-column CSV with columns of any name; then the command that was printed, and the same one again."""
     (tmp_path / "reviews.csv").write_bytes((place / "reviews.csv").read_bytes())
     command = "bertsmith finetune --task classify --train reviews.csv --out m"
-    ran = run_shell(command, tmp_path, BERTSMITH_MODEL=str(place / "encoder"))
+    ran = starter.run(shlex.split(command), tmp_path, BERTSMITH_MODEL=str(place / "encoder"))
     assert ran.returncode == 0, ran.stderr
     said = ran.stderr.splitlines()
     assert 'reviews.csv: 48 examples; text from column "review", label from column "mood".' in said
@@ -65,7 +65,7 @@ def test_a_newcomer_needs_no_other_flag(place, tmp_path):
     assert {path.name for path in (tmp_path / "m").iterdir()} >= {"report.html", "README.md", "metrics.json"}
     assert said[-1].startswith("to use it: ")
 
-    used = run_shell(said[-1].removeprefix("to use it: "), tmp_path)
+    used = starter.run(shlex.split(said[-1].removeprefix("to use it: ")), tmp_path)
     answers = {answer["label"]: answer["score"] for answer in json.loads(used.stdout)["answers"]}
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "m")
     theirs = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "m")
@@ -73,7 +73,7 @@ def test_a_newcomer_needs_no_other_flag(place, tmp_path):
         chances = theirs(**tokenizer("A text.", return_tensors="pt")).logits.softmax(-1)[0]
     assert answers == pytest.approx({theirs.config.id2label[i]: p for i, p in enumerate(chances.tolist())}, abs=1e-5)
 
-    again = run_shell(command, tmp_path, BERTSMITH_MODEL=str(place / "encoder"))
+    again = starter.run(shlex.split(command), tmp_path, BERTSMITH_MODEL=str(place / "encoder"))
     assert again.returncode == 0 and "m holds this very run, finished; nothing to do" in again.stderr
     assert json.loads(again.stdout) == result
 

@@ -1,6 +1,6 @@
 """The short form of soak.py: gentle mixed traffic on a real server, every answer checked, memory that stays in bounds.
 
-BERTSMITH_SOAK_SECONDS is how long it lasts, 60 unless set; `make soak` lasts longer and asks for more.
+BERTSMITH_SOAK_SECONDS is how long it lasts, 30 unless set; `make soak` lasts longer and asks for more.
 """
 
 import asyncio
@@ -11,8 +11,8 @@ import pytest
 from serving.soak import drive, make, make_questions, serving
 from serving.soak_report import describe
 
-SECONDS = float(os.environ.get("BERTSMITH_SOAK_SECONDS", "60"))
-USERS, PAUSE = 4, 0.1  # about 30 requests a second: room for the tests beside it
+SECONDS = float(os.environ.get("BERTSMITH_SOAK_SECONDS", "30"))
+USERS, PAUSE = 4, 0.05  # about 60 requests a second: room for the tests beside it
 GROWTH = 32.0  # MiB from the middle to the end: what threads and arenas still take, far from what a leak would
 pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="looks for memory in /proc")
 

@@ -1,5 +1,6 @@
 """A mean of the weights: the reference's numbers, what sees it, what is kept of it, and runs that stop."""
 
+import functools
 import json
 from contextlib import nullcontext
 
@@ -111,15 +112,27 @@ def test_evaluations_and_the_model_have_the_mean_and_training_has_not(corpus, tm
         assert torch.equal(network.tensor(name), means[name]), name
 
 
+@pytest.fixture(scope="module")
+def whole(corpus, tmp_path_factory):
+    """`whole(recipe)`: the folder of a run that nothing stopped."""
+
+    @functools.cache
+    def train_whole(recipe):
+        out = tmp_path_factory.mktemp("whole") / recipe
+        pretrain(corpus, out, recipe, **SHORT, average=0.9)
+        return out
+
+    return train_whole
+
+
 @pytest.mark.parametrize("recipe", ["bert", "smith", "electra"])
 @pytest.mark.parametrize("step", [6, 8, 12])
-def test_a_run_that_stopped_goes_on_to_the_same_end(corpus, tmp_path, recipe, step):
+def test_a_run_that_stopped_goes_on_to_the_same_end(corpus, whole, tmp_path, recipe, step):
     more = {**SHORT, "average": 0.9}
-    pretrain(corpus, tmp_path / "whole", recipe, **more)
     with pytest.raises(RuntimeError):
         pretrain(corpus, tmp_path / "out", recipe, **more, watchers=[Stop(step, RuntimeError)])
     pretrain(corpus, tmp_path / "out", recipe, **more)
-    assert_same(tmp_path / "out", tmp_path / "whole")
+    assert_same(tmp_path / "out", whole(recipe))
 
 
 def test_a_killed_run_goes_on_to_the_same_end(starter, corpus, tmp_path):
@@ -131,10 +144,9 @@ def test_a_killed_run_goes_on_to_the_same_end(starter, corpus, tmp_path):
     assert_same(tmp_path / "out", tmp_path / "whole")
 
 
-def test_a_run_that_was_killed_before_its_results_writes_the_mean(corpus, tmp_path, monkeypatch):
+def test_a_run_that_was_killed_before_its_results_writes_the_mean(corpus, whole, tmp_path, monkeypatch):
     """All steps are done and saved; what is left is to write the model."""
     more = {**SHORT, "average": 0.9}
-    pretrain(corpus, tmp_path / "whole", **more)
     with monkeypatch.context() as patch:
         patch.setattr(Averages, "swap", lambda self: (_ for _ in ()).throw(RuntimeError("a made mistake")))
         patch.setattr(Averages, "in_place", nullcontext)
@@ -142,7 +154,7 @@ def test_a_run_that_was_killed_before_its_results_writes_the_mean(corpus, tmp_pa
             pretrain(corpus, tmp_path / "out", **more)
     assert (tmp_path / "out" / LAST).exists()
     pretrain(corpus, tmp_path / "out", **more)
-    ours, theirs = (load(tmp_path / name, "model.safetensors") for name in ("out", "whole"))
+    ours, theirs = (load(folder, "model.safetensors") for folder in (tmp_path / "out", whole("bert")))
     assert all(torch.equal(ours[key], theirs[key]) for key in theirs)
 
 

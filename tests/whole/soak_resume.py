@@ -21,6 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from ready import Starter
 from training.texts import make_texts
 
 HOLD = "SOAK_HOLD"  # "step-4": where a run comes to rest; "save-8": or in which of its saves
@@ -97,7 +98,14 @@ class Run:
         with (self.out.parent / "errors.txt").open("wb") as errors:
             self.process = subprocess.Popen(command, env=environment, stdout=errors, stderr=errors)
 
-    def finish(self) -> None:
+    def finish(self, starter: Starter | None = None) -> None:
+        """With a starter: from a process that has imported torch, and without torchrun."""
+        if starter is not None:
+            words = ["whole.soak_resume", "run", self.model, self.out, str(self.steps)]
+            folder = self.out.parent
+            done = starter.run(words, folder) if self.ranks == 1 else starter.run_ranks(words, folder, self.ranks)
+            assert done.returncode == 0, done.stderr
+            return
         self.start()
         assert self.process is not None
         status = self.process.wait(PATIENCE)

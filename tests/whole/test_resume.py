@@ -221,7 +221,7 @@ def test_a_log_that_was_lost_does_not_spoil_the_run(model, tmp_path, left):
     assert lines and all(line.startswith(b'{"step": ') and line.endswith(b"}") for line in lines)
 
 
-def test_killed_three_times(model, whole, tmp_path):
+def test_killed_three_times(starter, model, whole, tmp_path):
     """The short form of `make soak`: between two saves, in the middle of one, and while the results are written."""
     run = Run(model, tmp_path / "killed" / "out", STEPS)
     run.kill_at("step-5")
@@ -230,13 +230,13 @@ def test_killed_three_times(model, whole, tmp_path):
     assert run.step() in (10, 11) and run.half_written == [".last-000012.part"]
     run.kill_when(run.moment("results"))  # or it was faster
     assert run.step() == STEPS
-    run.finish()
+    run.finish(starter)
     assert differences(whole, run.out) == ["run.json"]  # it saved more often, which it was claimed with
 
 
-def test_two_processes_killed_and_started_again(model, tmp_path):
+def test_two_processes_killed_and_started_again(starter, model, tmp_path):
     undisturbed, run = (Run(model, tmp_path / name / "out", STEPS, ranks=2) for name in ("whole", "killed"))
-    undisturbed.finish()
+    undisturbed.finish(starter)
     run.kill_at("save-12")
     assert run.step() in (10, 11) and run.half_written == [".last-000012.part"]
     run.finish()
