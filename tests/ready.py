@@ -160,8 +160,9 @@ def wait_for(children: list[int]) -> int:
 def import_all() -> None:
     """What commands import, and the reference need not be."""
     for name in ("torch", "torch._dynamo", "torch._inductor", "torch.distributed", "sympy", "rich.table",
-                 "rich.progress", "bertsmith.cli.app", "bertsmith.loading", "bertsmith.finetuning",
-                 "bertsmith.together", "bertsmith.pretraining", "bertsmith.checking"):  # fmt: skip
+                 "rich.progress", "pydantic.types", "pydantic.type_adapter", "bertsmith.cli.app", "bertsmith.loading",
+                 "bertsmith.finetuning", "bertsmith.together", "bertsmith.pretraining", "bertsmith.checking",
+                 "bertsmith.searching", "bertsmith.inspect", "bertsmith.inspection.attention"):  # fmt: skip
         importlib.import_module(name)
 
 
