@@ -11,10 +11,7 @@ MINUTES ?= 20
 .PHONY: help demo docs test units soak lint types bench clean
 
 VENV := .venv
-PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet install --no-compile --constraint constraints.txt
-# Compiled at once by all cores: pip does it with one, and takes as long for it as for all else. Some packages have
-# files for other versions of Python.
-COMPILE := $(VENV)/bin/python -m compileall -qq -j 0 $(VENV)/lib || true
+PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 # torch in a call of its own: what is installed next then finds it there and never chooses another build of it.
 # The build backend too, so that the pinned one is used and not a second download in isolation.
 EDITABLE := --no-build-isolation --editable
@@ -66,23 +63,19 @@ $(VENV)/.core: $(VENV)/.python pyproject.toml constraints.txt
 	@echo "installing bertsmith ..."
 	@$(PIP) hatchling
 	@$(PIP) $(EDITABLE) .
-	@$(COMPILE)
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.core
 	@echo "installing what builds the documentation ..."
 	@$(PIP) $(EDITABLE) '.[docs]'
-	@$(COMPILE)
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.core
 	@echo "installing the tools for the tests ..."
 	@$(PIP) $(EDITABLE) '.[test,demo,dev]'
-	@$(COMPILE)
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.core
 	@echo "installing the libraries that the benchmarks compare with ..."
 	@$(PIP) $(EDITABLE) '.[bench,demo]'
-	@$(COMPILE)
 	@touch $@

@@ -241,10 +241,12 @@ def test_light_and_dark(visit):
 def test_with_the_keyboard_alone(visit, library):
     person = visit("#answer")
     keys = person.page.keyboard
+    answer = person.page.get_by_role("tab", name="Answer", exact=True)
+    person.expect(answer).to_have_attribute("aria-selected", "true")  # by then the tabs are there to be reached
     person.page.locator("#share").focus()
     keys.press("Tab")
     keys.press("Tab")  # past the link to the API
-    person.expect(person.page.get_by_role("tab", name="Answer", exact=True)).to_be_focused()
+    person.expect(answer).to_be_focused()
     names = ["Tag", "Classify", "Pair", "Search", "Senses", "Attention", "Tokens", "Fill"]  # and round
     for name in names:
         keys.press("ArrowRight")
