@@ -148,7 +148,7 @@ def check_warming():
 
 
 def compile_all():
-    """An error of types in a kernel shows here, not first on somebody's GPU; in small blocks, which compile sooner."""
+    """An error of types in a kernel shows here, not first on somebody's GPU."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -156,7 +156,7 @@ def compile_all():
     kinds = {"bounds": "*i32", "cos": "*fp16", "sin": "*fp16", "sums": "*fp32", "shares": "*fp32",
              "parts": "*fp32", **dict.fromkeys(("count", "tokens", "each"), "i32"),
              **dict.fromkeys(("scale", "factor", "drop"), "fp32"), "seed": "*i64"}  # fmt: skip
-    known = {"HEADS": 2, "SIZE": 32, "BLOCK": 32, "PART": 16, "INNER": 96, "KIND": "gelu", "DROPS": True,
+    known = {"HEADS": 2, "SIZE": 64, "BLOCK": 128, "PART": 64, "INNER": 96, "KIND": "gelu", "DROPS": True,
              "ROWS": 16, "COLUMNS": 64, "ROTARY": True, "CAUSAL": True, "WINDOW": 8}  # fmt: skip
     for module in (packed_kernels, packed_long_kernels, activation_kernels):
         for name, kernel in vars(module).items():
