@@ -88,6 +88,7 @@ def test_on_a_cpu_minutes_are_for_a_tiny_encoder(corpus, tmp_path, recipe, monke
     [
         ({}, True, {"depth": 4, "width": 128, "tokens": 2048}),
         ({"depth": 2}, True, {"tokens": 2048}),
+        ({"positions": 1024}, True, {"depth": 4, "width": 128, "tokens": 2048}),
         ({"preset": "modernbert-base"}, True, {"tokens": 2048}),
         ({"tokens": 512, "lengths": "128"}, True, {"depth": 4, "width": 128}),
         ({"lengths": "4096"}, True, {"depth": 4, "width": 128, "tokens": 4096}),

@@ -225,7 +225,8 @@ def find_recipe(name: str, given: Mapping[str, Any]) -> Recipe:
 def fit_to_cpu(name: str, given: Mapping[str, Any], is_fresh: bool) -> dict[str, int]:
     """What a CPU can do of a recipe in some minutes, where nobody said it otherwise: a tiny encoder, small steps."""
     chosen = find_recipe(name, given)
-    found = dict(SMALL) if is_fresh and not chosen.changed and not chosen.is_preset_chosen else {}
+    is_sized = chosen.is_preset_chosen or any(name != "positions" for name in chosen.changed)
+    found = dict(SMALL) if is_fresh and not is_sized else {}
     if all(given.get(setting) is None for setting in ("tokens", "first_tokens")):
         found["tokens"] = max(SMALL_STEP, chosen.training.longest)
     return found
