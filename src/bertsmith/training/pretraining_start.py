@@ -159,7 +159,8 @@ def tell_plan(start: Start, minutes: float | None, ranks: Ranks, say: Say) -> No
     flops = count_flops(start.made.objective, network, training.phases())
     if minutes:
         total = int(60 * minutes * speed / flops)
-        long = f"{minutes:g} minute{'s' * (minutes != 1)}, the first passes tell how many steps: {total:,} tokens at most"
+        told = f"{minutes:g} minute{'s' * (minutes != 1)}"
+        long = f"{told}, the first passes tell how many steps: {total:,} tokens at most"
     else:
         steps = training.max_steps or max(1, round((training.epochs or 1) * training.steps_to_read(held)))
         total = count_tokens(training, steps, start.size)

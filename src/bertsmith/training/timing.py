@@ -142,7 +142,8 @@ def plan_steps(
     ranks.wait()
     plan = read_plan(path)
     if not known:
-        say(f"a step takes {plan['seconds_a_step']:.3g} s: {plan['steps']:,} steps in {minutes:g} minute{'s' * (minutes != 1)}.")
+        told = f"{minutes:g} minute{'s' * (minutes != 1)}"
+        say(f"a step takes {plan['seconds_a_step']:.3g} s: {plan['steps']:,} steps in {told}.")
     return int(plan["steps"])
 
 
