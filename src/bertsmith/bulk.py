@@ -6,6 +6,8 @@ The same call again goes on after a kill, says so when all is done, and refuses 
 blocks; after each, the file of answers is on the disk and a journal says how far it goes.
 """
 
+import inspect
+import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping
@@ -69,16 +71,29 @@ def predict_file(
     target = Path(out).expanduser()
     if question.job and target.suffix == ".npy" and job != "embed":
         raise BertsmithError(f"{target} is a file of vectors, which {job} does not give; give a FILE.jsonl.")
+    _refuse_unknown(question)
     output = OutputFile(target)
     output.check()
     if str(source) == "-":
         raise BertsmithError("standard input cannot be read again after a kill; give a file to read from.")
     rows = open_rows(Path(source).expanduser(), format)
+    if target.exists() and os.path.samefile(rows.path, target):
+        raise BertsmithError(f"{target} is the file that is read; give another one for the answers.")
     found = question.find_columns(rows, columns or {})
     home = question.find_home(_load(model), pairs="pair" in found)
     asked = describe_asked(question, rows.path, columns or {}, format, home)
     bulk = Bulk(question, rows, found, home, asked, output, on_error, engine, say or _ignore, progress or _ignore)
     return bulk.carry_out(overwrite)
+
+
+def _refuse_unknown(question: Question) -> None:
+    """An option that the job does not have must not be found out with half a file written."""
+    from bertsmith.model import Model
+
+    given = inspect.signature(getattr(Model, question.name)).parameters.values()
+    known = [each.name for each in given if each.kind is inspect.Parameter.KEYWORD_ONLY]
+    if unknown := [name for name in question.options if name not in known]:
+        raise BertsmithError(f"{question.name} has no option {unknown[0]!r}; it has {', '.join(known)}.")
 
 
 @dataclass(frozen=True)

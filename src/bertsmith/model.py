@@ -112,6 +112,7 @@ class Model:
         home = find_default_home(self, "follows")
         pairs, single = pair_up("follows", a, b)
         if home is not self and "follows" not in self.checkpoint.heads:
+            Follows(self.tokenizer, self.limit, truncate, ())  # refuses what it would refuse with a head of its own
             ones, others = ([pair[side] for pair in pairs] for side in (0, 1))  # an iterator is at its end by now
             return home.classify(*((ones[0], others[0]) if single else (ones, others)), truncate=truncate)
         home = self.need("follows", "tell whether one text follows another")
@@ -144,6 +145,8 @@ class Model:
             if pair is not None:
                 raise BertsmithError("labels are judged for a text, whose pair is the hypothesis; leave the pair out.")
             return judge_labels(self, text, labels, hypothesis, several, top_k, truncate or "head")
+        if several or hypothesis != HYPOTHESIS:
+            raise BertsmithError("hypothesis and several say how labels are judged; give those too.")
         home = self.need("classify", "classify texts", Classify.name, pair is not None)
         task = Classify(*take_head(home, "classify", "classify texts", Classify, truncate), top_k, raw, apply)
         texts, single = pair_up("classify", text, pair)

@@ -84,9 +84,36 @@ def test_embed_of_nothing_writes_no_rows_of_the_right_width(run, tmp_path):
 def test_a_failed_embed_leaves_the_old_file(run, tmp_path):
     out = tmp_path / "vectors.npy"
     out.write_bytes(b"old")
-    ran = run("embed", "-", "--out", str(out), stdin=b"good\n\xff\n")
+    ran = run("embed", "-", "--out", str(out), "--overwrite", stdin=b"good\n\xff\n")
     assert ran.status == 1 and "line 2" in ran.err
     assert out.read_bytes() == b"old" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_file_that_is_there_is_replaced_only_when_asked(run, tmp_path):
+    out = tmp_path / "precious.txt"
+    out.write_text("precious")
+    ran = run("embed", "a", "--out", str(out))
+    assert (ran.status, ran.err) == (1, f"error: {out} is there already; give another file, or --overwrite.\n")
+    assert out.read_text() == "precious"
+    assert run("embed", "a", "--out", str(out), "--overwrite").status == 0
+    assert np.load(out).shape == (1, 4)
+
+
+@pytest.mark.parametrize("words", [["--overwrite"], ["--on-error", "skip"], ["--out", "v.npy", "--engine", "ray"]])
+def test_how_a_file_is_written_wants_a_file(run, tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    ran = run("embed", "a", *words)
+    assert ran.status == 2 and "--overwrite with --out FILE" in ran.err and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["fill", "a [MASK]"], ["classify", "a"], ["tag", "a"], ["embed", "a"], ["score", "a"], ["similar", "a", "b"],
+     ["rerank", "a", "b"], ["follows", "a", "b"], ["choose", "a", "b", "c"], ["answer", "a", "--context", "b"]],
+)  # fmt: skip
+def test_a_format_wants_a_file(run, words):
+    ran = run(*words, "--format", "csv")
+    assert ran.status == 2 and "--format says what a file holds; give --" in " ".join(ran.err.split())
 
 
 @pytest.mark.parametrize("place", ["missing/vectors.npy", "", "circle", "x" * 5000, "file/vectors.npy"])

@@ -82,6 +82,15 @@ def test_what_needs_lengths_is_not_laid_out(corpus, teacher):
     assert losses == others and not passes.replays
 
 
+@pytest.mark.parametrize("asks", ["masked", "replaced", "masked+next"])
+def test_shares_of_rows_that_change_are_not_recorded(corpus, asks):
+    """A recording would keep the share of the pass that it was made of."""
+    recipe = "electra" if asks == "replaced" else "bert"
+    given_ = {**PLAIN, "pass_tokens": 256, "max_steps": STEPS, "asks": asks, "static": True, "mask_rate": "0.3:0.15"}
+    start = prepare(corpus, find_recipe(recipe, given_), Ranks())
+    assert start.made.objective.outline(200, 8, 0.5) is None
+
+
 def test_kinds_that_take_turns_keep_their_recordings(corpus):
     """A new kind drops what the others had, as their memory is needed; one that comes again does not."""
     network, study, training = open_study(corpus, "masked")

@@ -336,6 +336,27 @@ def test_finished_other_settings_and_overwrite(classifier, tmp_path):
     assert (tmp_path / "other.jsonl").read_text() == "mine"
 
 
+def test_the_file_that_is_read_is_never_written(classifier, tmp_path):
+    rows, link = tmp_path / "rows.jsonl", tmp_path / "link.jsonl"
+    rows.write_text('{"text": "a good film"}\n')
+    link.symlink_to(rows)
+    for out in (rows, link):
+        with pytest.raises(bertsmith.BertsmithError, match="is the file that is read; give another one"):
+            bertsmith.predict_file("classify", rows, out, classifier, overwrite=True)
+    assert rows.read_text() == '{"text": "a good film"}\n' and len(list(tmp_path.iterdir())) == 2
+
+
+def test_an_option_that_a_job_does_not_have_is_refused_before_anything_is_written(classifier, tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"text": "a good film"}\n')
+    with pytest.raises(bertsmith.BertsmithError, match=r"^classify has no option 'bogus'; it has labels, .*top_k"):
+        bertsmith.predict_file(
+            "classify", tmp_path / "rows.jsonl", tmp_path / "out.jsonl", classifier, options={"bogus": 1}
+        )
+    assert len(list(tmp_path.iterdir())) == 1
+    bertsmith.predict_file("classify", tmp_path / "rows.jsonl", tmp_path / "out.jsonl", classifier,
+                           options={"top_k": 1})  # fmt: skip
+
+
 def test_a_second_process_is_refused(classifier, tmp_path):
     source, out = write_rows(tmp_path / "in.jsonl", 20), tmp_path / "out.jsonl"
     held = OutputFile(out)

@@ -205,7 +205,8 @@ def strange(tmp_path_factory):
         ("all-seen/corpus", {"minutes": 1, "max_steps": 3}, "leave max_steps and epochs out"),
         ("all-seen/corpus", {"minutes": -1}, "minutes is -1; it must be a number above 0"),
         ("all-seen/corpus", {"recipe": "bert", "preset": "distilbert-base"}, "has no head for follows"),
-        ("all-seen/corpus", {"positions": 16}, "rows of 32 tokens are too long for an encoder that reads 16"),
+        ("all-seen/corpus", {"positions": 16}, "that reads 16; give more positions, or shorter rows"),
+        ("all-seen/corpus", {"asks": "masked+order"}, "next and order ask for; .* choose the recipe bert or albert"),
         ("all-seen/corpus", {"heads": 3}, "width 32 does not divide into 3"),
         ("all-seen/corpus", {"heads": 32}, "rotary positions need an even number"),
         ("all-seen/corpus", {"z_loss": -1.0}, "z_loss is -1.0; it must be at least 0"),
@@ -306,6 +307,13 @@ def test_a_student_learns_from_a_teacher(corpus, trained, tmp_path):
     with pytest.raises(BertsmithError, match="has another tokenizer than"):
         pretrain(make_corpus(tmp_path / "other", documents=10, kind="bytes"), tmp_path / "no", "distilbert",
                  asks="distilled", teacher=trained / "bert")  # fmt: skip
+
+
+def test_an_angle_alone_wants_the_width_of_the_teacher(corpus, trained, tmp_path):
+    given_ = {"teacher": str(trained / "bert"), "distil_weights": "0,0,1", "width": 16}
+    with pytest.raises(BertsmithError, match="needs the teacher's width; give width 32, or other weights"):
+        pretrain(corpus, tmp_path / "out", "bert", **given_, **SHORT)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_pass_that_does_not_fit_ends_in_a_sentence(corpus, tmp_path, monkeypatch):

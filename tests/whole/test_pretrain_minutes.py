@@ -93,6 +93,8 @@ def test_on_a_cpu_minutes_are_for_a_tiny_encoder(corpus, tmp_path, recipe, monke
         ({"tokens": 512, "lengths": "128"}, True, {"depth": 4, "width": 128}),
         ({"lengths": "4096"}, True, {"depth": 4, "width": 128, "tokens": 4096}),
         ({}, False, {"tokens": 2048}),
+        ({"first_tokens": 1024}, True, {"depth": 4, "width": 128, "tokens": 2048}),
+        ({"first_tokens": 4096}, False, {"tokens": 4096}),
         ({"tokens": 512, "width": 64, "lengths": "128"}, True, {}),
     ],
 )

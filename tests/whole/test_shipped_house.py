@@ -9,6 +9,7 @@ import transformers
 
 import bertsmith
 import bertsmith.inspect
+from bertsmith.errors import BertsmithError
 from bertsmith.models.hub import HOUSE, HOUSE_NAME, find_default, name_of
 from bertsmith.resident import JOBS
 
@@ -49,6 +50,14 @@ def test_what_explains_an_answer_asks_whoever_gave_it(model):
     assert cosine == pytest.approx(model.similar(TEXTS[0], TEXTS[1])[0]["score"], abs=1e-5)
     number = bertsmith.inspect.attribute(model, "score", *TEXTS[:2], steps=2).parts[0].score
     assert number == pytest.approx(model.score(*TEXTS[:2])[0]["score"], abs=1e-4)
+
+
+def test_what_would_mean_nothing_is_refused(model):
+    for given in ({"several": True}, {"hypothesis": "It is {}."}):
+        with pytest.raises(BertsmithError, match="say how labels are judged; give those too"):
+            model.classify("a", **given)
+    with pytest.raises(BertsmithError, match=r"^follows has no meaning for truncate='windows'"):
+        model.follows("A man.", "He eats.", truncate="windows")
 
 
 def test_what_a_lecture_asks_of_it(model):

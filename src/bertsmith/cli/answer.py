@@ -99,7 +99,7 @@ def read_asked(
     format: str | None,
 ) -> Iterator[list[Input]]:  # fmt: skip
     """The inputs of the command: questions with a context, pairs, or a file."""
-    if asks_file(questions, file, column):
+    if asks_file(questions, file, column, format=format):
         return read_file(question, file, name_columns(column, context), format)
     asked = questions or []
     if context is None:

@@ -8,7 +8,7 @@ import typer
 from bertsmith.asking import Input, Question
 from bertsmith.cli.bulk import BulkOptions, Out, write_file
 from bertsmith.cli.inputs import ask, decode, decode_option
-from bertsmith.cli.jobs import open_cuts, read_file
+from bertsmith.cli.jobs import open_cuts, read_file, refuse_format
 from bertsmith.cli.options import CutPolicy, File, Format, ModelOptions
 from bertsmith.cli.output import Cuts, wants_json, write_json, write_table
 
@@ -55,6 +55,7 @@ def choose(
     columns = {role: decode_option(column, f"--{role}") for role, column in named.items()}
     if file is not None and prompt is not None:
         raise typer.BadParameter("give a prompt with its choices or --in FILE, not both.")
+    refuse_format(file, format)
     if bulk.asked(file, out):
         write_file(question, file, columns, format, out, bulk, options, count_cuts)
         return

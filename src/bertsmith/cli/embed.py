@@ -60,13 +60,16 @@ def embed(
 
     prompt, columns = decode_option(prompt, "--prompt"), {"text": decode_option(text, "--text")}
     question = Question("embed", {"prompt": prompt, "truncate": truncate, "normalize": normalize, "dims": dims})
-    is_file = asks_file(texts, file, text)
-    if bulk.asked(file, out if is_file else None):
+    is_file = asks_file(texts, file, text, format=format)
+    if is_file and bulk.asked(file, out):
         write_file(question, file, columns, format, out, bulk, options, lambda _: Cuts(truncate))
         return
     chunks = read_file(question, file, columns, format) if is_file else read_texts(texts or ())
     as_json = out is None and wants_json(options.as_json)
-    with VectorFile(out) if out else nullcontext() as vectors:  # opened first: a wrong path must not cost a long run
+    if not is_file and bulk != BulkOptions(overwrite=bulk.overwrite and out is not None):
+        raise typer.BadParameter("--on-error and --engine go with --in FILE, --overwrite with --out FILE.")
+    # Opened first: a wrong path must not cost a long run.
+    with VectorFile(out, bulk.overwrite) if out else nullcontext() as vectors:
         model, cuts = options.load(), Cuts(truncate)
 
         def put(chunk: list[Input]) -> Iterator[tuple["ndarray[Any, Any]", int]]:

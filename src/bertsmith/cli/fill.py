@@ -39,7 +39,7 @@ def fill(
     words = None if targets is None else split_targets(decode(targets, "--targets"))
     question = Question("fill", {"top_k": top_k, "targets": words, "truncate": truncate})
     columns = {"text": decode_option(text, "--text")}
-    is_file = asks_file(texts, file, text)
+    is_file = asks_file(texts, file, text, format=format)
     if bulk.asked(file, out):
         write_file(question, file, columns, format, out, bulk, options, lambda _: Cuts(truncate))
         return

@@ -8,7 +8,7 @@ import typer
 from bertsmith.asking import Input, Question
 from bertsmith.cli.bulk import BulkOptions, Out, write_file
 from bertsmith.cli.inputs import ask, read_pairs
-from bertsmith.cli.jobs import name_columns, read_file
+from bertsmith.cli.jobs import name_columns, read_file, refuse_format
 from bertsmith.cli.options import Cut, CutPolicy, File, Format, ModelOptions
 from bertsmith.cli.output import Cuts, wants_json, write_json, write_table
 
@@ -44,6 +44,7 @@ def follows(
         raise typer.BadParameter("give two texts, A and B, - for standard input, or --in FILE; one of the three.")
     if file is None and any(columns.values()):
         raise typer.BadParameter("a column was named, but no file; give --in FILE too.")
+    refuse_format(file, format)
     if bulk.asked(file, out):
         write_file(question, file, columns, format, out, bulk, options, lambda _: cuts)
         return

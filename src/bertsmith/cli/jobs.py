@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bertsmith.model import Model
 
 
-def asks_file(texts: Sequence[str] | None, file: str | None, *columns: str | None) -> bool:
+def asks_file(texts: Sequence[str] | None, file: str | None, *columns: str | None, format: str | None = None) -> bool:
     """Whether the rows of a file are asked about; a command that asks about both or about nothing is refused."""
     if file is not None:
         if texts:
@@ -29,7 +29,13 @@ def asks_file(texts: Sequence[str] | None, file: str | None, *columns: str | Non
         raise typer.BadParameter("Missing argument 'TEXT': give a text, - for standard input, or --in FILE.")
     if any(column is not None for column in columns):
         raise typer.BadParameter("a column was named, but no file; give --in FILE too.")
+    refuse_format(file, format)
     return False
+
+
+def refuse_format(file: str | None, format: str | None) -> None:
+    if file is None and format is not None:
+        raise typer.BadParameter("--format says what a file holds; give --in FILE too.")
 
 
 def read_file(
@@ -64,7 +70,7 @@ def read_asked(
     format: str | None,
 ) -> Iterator[list[Input]]:  # fmt: skip
     """The inputs of a command about texts or pairs of them: its own, or those of a file."""
-    if asks_file(texts, file, text):
+    if asks_file(texts, file, text, format=format):
         return read_file(question, file, name_columns(pair, text), format)
     return read_texts_or_pairs(texts or (), decode_option(pair, "--pair"))
 

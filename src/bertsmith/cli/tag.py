@@ -49,7 +49,7 @@ def tag(
         asks_file(texts, file)
         write_file(question, file, columns, format, out, bulk, options, lambda m: open_cuts(m, "tag", truncate))
         return
-    is_file = asks_file(texts, file, text, words)
+    is_file = asks_file(texts, file, text, words, format=format)
     chunks = read_file(question, file, columns, format) if is_file else read_texts(texts or ())
     as_json = wants_json(options.as_json)
     model = question.find_home(options.load())

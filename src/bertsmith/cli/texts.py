@@ -30,6 +30,8 @@ def take_texts(
         raise typer.BadParameter(f"give {ask} or as --texts FILE, one of the two.")
     if column is not None and file is None:
         raise typer.BadParameter("a column was named, but no file; give --texts FILE too.")
+    if format is not None and file is None:
+        raise typer.BadParameter("--format says what a file holds; give --texts FILE too.")
     texts = [decode(text, f"text {number}") for number, text in enumerate(given or (), 1)]
     return texts if file is None else read_texts_of(file, column, format)
 

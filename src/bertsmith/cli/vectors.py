@@ -14,7 +14,7 @@ from bertsmith.errors import BertsmithError
 class VectorFile:
     """Rows go into a file beside `path`, which takes its name once all are written."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, overwrite: bool = False) -> None:
         self.path = path
         self.count = 0
         self.width = 0
@@ -29,6 +29,8 @@ class VectorFile:
             raise BertsmithError(f"cannot write {path}: it is a folder; give a FILE.npy.")
         if mode is not None and not stat.S_ISREG(mode):  # the rename would take the place of a device
             raise BertsmithError(f"cannot write {path}: it is not an ordinary file; give a FILE.npy.")
+        if mode is not None and not overwrite:
+            raise BertsmithError(f"{path} is there already; give another file, or --overwrite.")
         self._aside = path.with_name(f".{path.name}.{os.getpid()}.part")
 
     def __enter__(self) -> Self:

@@ -63,7 +63,11 @@ def find_heads(family: Family, heads: Sequence[str], settings: Mapping[str, Any]
     known = {name: head for name, head in family.heads(dict(settings)).items() if name in heads}
     missing = [name for name in heads if name not in known]
     if missing:
-        raise BertsmithError(f"the family {family.name} has no head for {missing[0]}; choose another recipe or preset.")
+        told = f"the family {family.name} has no head for {missing[0]}"
+        if missing[0] == "follows":
+            told += ", which next and order ask for; take those out of asks, or choose the recipe bert or albert"
+            raise BertsmithError(f"{told}.")
+        raise BertsmithError(f"{told}; choose another recipe or preset.")
     return known
 
 

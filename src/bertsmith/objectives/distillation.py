@@ -52,8 +52,9 @@ class Distillation(Objective):
     def _weights(self) -> dict[str, float]:
         return {"distilled": self.soft, "masked": self.hard, "cosine": self.cosine}
 
-    def outline(self, tokens: int, rows: int, done: float) -> Outline:
-        return self.name, *self.masking.outline(tokens, rows, done)[1:], round_room(tokens)
+    def outline(self, tokens: int, rows: int, done: float) -> Outline | None:
+        found = self.masking.outline(tokens, rows, done)
+        return found and (self.name, *found[1:], round_room(tokens))
 
     def count_hidden(self, tokens: int, done: float) -> int:
         return self.masking.count_hidden(tokens, done)

@@ -205,6 +205,9 @@ class Maker:
         soft, hard, cosine = self.asking.losses_of_distillation()
         ours, theirs = network.config.width, teacher.config.width
         if cosine and ours != theirs:
+            if not soft and not hard:
+                told = f"distil_weights {self.asking.distil_weights!r} leave the angle between states alone"
+                raise BertsmithError(f"{told}, which needs the teacher's width; give width {theirs}, or other weights.")
             cosine = 0.0
             self.notes.append(
                 f"The teacher's states are {theirs} wide and the student's {ours}, so their angle is left out."

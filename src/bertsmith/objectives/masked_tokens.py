@@ -51,7 +51,9 @@ class MaskedTokens(Objective):
     def expect(self, tokens: int, rows: int, done: float) -> dict[str, float]:
         return {"masked": self._count(tokens, done)}
 
-    def outline(self, tokens: int, rows: int, done: float) -> Outline:
+    def outline(self, tokens: int, rows: int, done: float) -> Outline | None:
+        if self.static and isinstance(self.rate, tuple):
+            return None  # each row hides a share of its own tokens, which a recording would keep
         return self.name, self._room(tokens, rows, done)
 
     def count_hidden(self, tokens: int, done: float) -> int:

@@ -54,8 +54,9 @@ class ReplacedTokens(Objective):
     def weights(self, done: float) -> dict[str, float]:
         return {"replaced": self.weight}
 
-    def outline(self, tokens: int, rows: int, done: float) -> Outline:
-        return self.name, *self.masking.outline(tokens, rows, done)[1:]
+    def outline(self, tokens: int, rows: int, done: float) -> Outline | None:
+        found = self.masking.outline(tokens, rows, done)
+        return found and (self.name, *found[1:])
 
     def count_hidden(self, tokens: int, done: float) -> int:
         return self.masking.count_hidden(tokens, done)

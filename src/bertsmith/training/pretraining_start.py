@@ -66,7 +66,7 @@ def prepare(
         checkpoint, origin = _go_on(recipe, train, made, base, cuts)
     if checkpoint.config.limit < longest:
         told = f"rows of {longest} tokens are too long for an encoder that reads {checkpoint.config.limit}"
-        raise BertsmithError(f"{told}; give {'positions' if base is None else 'shorter rows (lengths)'}.")
+        raise BertsmithError(f"{told}; give {'more positions, or ' * (base is None)}shorter rows (lengths).")
     if made.teacher is not None and made.teacher.config.limit < longest:
         told = f"rows of {longest} tokens are too long for the teacher, which reads {made.teacher.config.limit}"
         raise BertsmithError(f"{told}; give shorter rows (lengths).")
@@ -134,6 +134,8 @@ def _go_on(
     fresh = [name for name in heads if name not in known.heads]
     told = f"; its head for {' and '.join(own)} goes on training" if own else ""
     told += f"; a fresh head for {' and '.join(fresh)} was put on it" if fresh else ""
+    left = [name for name in known.heads if name not in heads and name != "pool"]
+    told += f"; its head for {' and '.join(left)} is left out" if left else ""
     told += f"; {len(cuts):,} new pieces begin as the means of those they were cut into" if cuts else ""
     return checkpoint, f"The encoder of {base} goes on learning{told}."
 

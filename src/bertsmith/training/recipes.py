@@ -227,6 +227,6 @@ def fit_to_cpu(name: str, given: Mapping[str, Any], is_fresh: bool) -> dict[str,
     chosen = find_recipe(name, given)
     is_sized = chosen.is_preset_chosen or any(name != "positions" for name in chosen.changed)
     found = dict(SMALL) if is_fresh and not is_sized else {}
-    if all(given.get(setting) is None for setting in ("tokens", "first_tokens")):
-        found["tokens"] = max(SMALL_STEP, chosen.training.longest)
+    if given.get("tokens") is None:
+        found["tokens"] = max(SMALL_STEP, chosen.training.longest, given.get("first_tokens") or 0)
     return found
