@@ -82,8 +82,8 @@ def pretrain(
     It begins with random weights, or with those of `model`, a checkpoint whose tokenizer made the corpus. `recipe` is a
     name in training/recipes.py: by default `smith`, and with a model that of its family. `settings` are those of
     training/pretraining_settings.py, and of `Asking` and `Shape` in training/recipes.py. How long: `minutes` (the first
-    passes are timed, and the plan in steps that follows is kept), `max_steps`, or `epochs` (1). `plan` says what would
-    be done and gives None.
+    passes are timed, and the plan in steps that follows is kept; on a CPU with a tiny encoder, unless sizes are given),
+    `max_steps`, or `epochs` (1). `plan` says what would be done and gives None.
     """
     say = say or (lambda sentence: None)
     base = None if model is None else locate(model, download=download)
