@@ -65,8 +65,7 @@ def find_heads(family: Family, heads: Sequence[str], settings: Mapping[str, Any]
     if missing:
         told = f"the family {family.name} has no head for {missing[0]}"
         if missing[0] == "follows":
-            told += ", which next and order ask for; take those out of asks, or choose the recipe bert or albert"
-            raise BertsmithError(f"{told}.")
+            raise BertsmithError(f"{told}, which next and order ask for; leave those out, or train a bert or albert.")
         raise BertsmithError(f"{told}; choose another recipe or preset.")
     return known
 
