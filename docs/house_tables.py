@@ -1,17 +1,9 @@
-"""The tables about the house model, for README.md and for its card; a table without figures says that they are missing.
+"""The tables about the house model, for README.md and its card; one without figures says that they are missing."""
 
-python docs/house_tables.py            # rewrite house/CARD.md
-python docs/house_tables.py --check    # exit with 1 if the card is out of date
-"""
-
-import sys
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-from tables import ROOT, fill_tables, heading, read_results, rewrite, table
+from tables import heading, read_results, table
 
-CARD = ROOT / "house" / "CARD.md"
 MISSING = "*not measured yet*"
 TITLES = {
     "glue5": "CoLA (MCC), SST-2, MRPC (accuracy), RTE, STS-B (Spearman): mean, straight from the encoder",
@@ -169,11 +161,3 @@ HOUSE = {
     "house-cost": house_cost,
     "proxies": proxies,
 }
-
-
-def fill(page: str) -> str:
-    return fill_tables(page, HOUSE, MISSING)
-
-
-if __name__ == "__main__":
-    rewrite(CARD, fill)

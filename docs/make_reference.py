@@ -1,7 +1,8 @@
 """The reference, made while the site is built: a page a verb from its `--help`, and the Python API from its docstrings.
 
 MkDocs calls the functions at the end (`hooks` in mkdocs.yml). Nothing is written to docs/: the pages are handed to it.
-Links that leave docs/, as to a file of the code, lead to a page that shows that file.
+Links that leave docs/, as to a file of the code, lead to a page that shows that file; pictures from there come along,
+and the house model's card is a page of its own.
 
     python docs/make_reference.py FOLDER    # the same pages as files, to look at
 """
@@ -20,6 +21,8 @@ from verbs import list_verbs
 ROOT = Path(__file__).resolve().parents[1]
 LOOK = {"COLUMNS": "96"}  # of what --help prints
 LINK = re.compile(r"(?P<before>\]\()(?P<target>\.\.?/[^)#\s]+)(?P<after>#[^)\s]*)?\)")
+CARD = ROOT / "house" / "CARD.md"
+PICTURES = (".svg", ".png")
 LANGUAGES = {".py": "python", ".js": "javascript", ".css": "css", ".html": "html", ".json": "json", ".toml": "toml",
              ".csv": "text", ".txt": "text", ".yml": "yaml", ".md": "markdown", ".service": "ini"}  # fmt: skip
 
@@ -112,7 +115,7 @@ def make_inspect_page() -> str:
 
 
 def make_pages() -> dict[str, str]:
-    """Every page of the reference by its address."""
+    """Every page of the reference, and the card, by address."""
     pages = {"reference/python.md": make_python_page(), "reference/model.md": make_model_page(),
              "reference/inspect.md": make_inspect_page()}  # fmt: skip
     rows = []
@@ -123,13 +126,14 @@ def make_pages() -> dict[str, str]:
     index = ["# Reference", "", "Made from docstrings and `--help` whenever the site is built.", "",
              "In Python: [functions](python.md), [Model](model.md), [bertsmith.inspect](inspect.md). As commands:", "",
              "| verb | what it does |", "|---|---|", *rows, ""]  # fmt: skip
-    return {"reference/index.md": "\n".join(index), **pages}
+    return {"reference/index.md": "\n".join(index), "card.md": CARD.read_text(encoding="utf-8"), **pages}
 
 
 def make_nav(pages: dict[str, str]) -> list[Any]:
     named = {"reference/index.md": "Overview", "reference/python.md": "Functions", "reference/model.md": "Model",
              "reference/inspect.md": "bertsmith.inspect"}  # fmt: skip
-    verbs = [{f"bertsmith {page[2:].splitlines()[0]}": name} for name, page in pages.items() if name not in named]
+    verbs = [{f"bertsmith {page[2:].splitlines()[0]}": name} for name, page in pages.items()
+             if name.startswith("reference/") and name not in named]  # fmt: skip
     return [*({title: name} for name, title in named.items()), {"Verbs": verbs}]
 
 
@@ -152,7 +156,9 @@ def show_source(path: Path) -> str:
 
 
 def address_source(path: Path) -> str:
-    return f"source/{path.relative_to(ROOT).as_posix()}.md"
+    if path == CARD:
+        return "card.md"
+    return f"source/{path.relative_to(ROOT).as_posix()}{'' if path.suffix in PICTURES else '.md'}"
 
 
 # What MkDocs calls.
@@ -174,8 +180,10 @@ def on_files(files: Any, config: Any) -> Any:
         for link in LINK.finditer(file.content_string):
             if source := find_source(link["target"], file.src_uri):
                 linked[address_source(source)] = source
+    linked.pop("card.md", None)
     for name, source in linked.items():
-        files.append(File.generated(config, name, content=show_source(source)))
+        content = source.read_bytes() if source.suffix in PICTURES else show_source(source)
+        files.append(File.generated(config, name, content=content))
     return files
 
 

@@ -1,4 +1,4 @@
-"""The tables of README.md about pretraining."""
+"""The tables of docs/results.md about pretraining."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The tables of README.md about the server: files of benchmarks/results in, Markdown out."""
+"""The tables of docs/results.md about the server: files of benchmarks/results in, Markdown out."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What every table of README.md is made with: files of benchmarks/results in, Markdown out."""
+"""What the tables of results are made with: files of benchmarks/results in, Markdown out."""
 
 import json
 import sys
@@ -31,16 +31,6 @@ def fill_tables(page: str, tables: Mapping[str, Callable[[], str]], missing: str
         elif made and made != missing:
             sys.exit(f"there are figures for the table {name!r} and no place for it: put {start} and {end} on the page")
     return page
-
-
-def rewrite(path: Path, fill: Callable[[str], str]) -> None:
-    """Of a script: fills the page, or with --check ends with status 1 where it is out of date."""
-    page = path.read_text(encoding="utf-8")
-    filled = fill(page)
-    if "--check" in sys.argv:
-        here = path.relative_to(ROOT)
-        sys.exit(f"{here} is out of date: run python docs/{Path(sys.argv[0]).name}" if filled != page else 0)
-    path.write_text(filled, encoding="utf-8")
 
 
 MANY = 4  # commands are no longer worth reading one by one

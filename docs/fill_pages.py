@@ -1,25 +1,26 @@
-"""Fills the tables of README.md from the program and from benchmarks/results, so that none is typed.
+"""Fills the tables of README.md, docs/results.md, docs/presets.md and house/CARD.md from the program and from
+benchmarks/results, so that none is typed.
 
-python docs/fill_readme.py            # rewrite
-python docs/fill_readme.py --check    # exit with 1 if the page is out of date
+python docs/fill_pages.py            # rewrite
+python docs/fill_pages.py --check    # exit with 1 if a page is out of date
 """
 
 import json
 import re
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import bertsmith
 
 sys.path.insert(0, str(Path(__file__).parent))  # where this is run as a file by another program
-from house_tables import house
+from headlines import headlines
+from house_tables import HOUSE, MISSING, house
 from pretraining_tables import PRETRAINING
 from serving_tables import SERVING
-from tables import ROOT, fill_tables, heading, read_results, rewrite, table
+from tables import ROOT, fill_tables, heading, read_results, table
 from verbs import list_verbs
-
-README = ROOT / "README.md"
 
 
 def presets() -> str:
@@ -180,23 +181,43 @@ def search() -> str:
     return "\n\n".join(parts)
 
 
-TABLES = {
-    "house": house,
-    "glue": glue,
-    **PRETRAINING,
-    **SERVING,
-    "adapters": adapters,
-    "features": features,
-    "several": several,
-    "search": search,
-    "presets": presets,
-    "verbs": verbs,
-    "results": results,
-    "speeds": speeds,
-    "scores": scores,
-    "datasets": datasets,
-}
+PAGES = {
+    "README.md": ({"house": house, "headlines": headlines, "verbs": verbs}, ""),
+    "docs/presets.md": ({"presets": presets}, ""),
+    "docs/results.md": (
+        {
+            **PRETRAINING,
+            **SERVING,
+            "glue": glue,
+            "adapters": adapters,
+            "features": features,
+            "several": several,
+            "search": search,
+            "results": results,
+            "speeds": speeds,
+            "scores": scores,
+            "datasets": datasets,
+        },
+        "",
+    ),
+    "house/CARD.md": (HOUSE, MISSING),
+}  # the tables of each, and what stands in the place of one without figures
+
+
+def main() -> None:
+    stale = [name for name, (tables, missing) in PAGES.items() if not refresh(ROOT / name, tables, missing)]
+    if "--check" in sys.argv and stale:
+        sys.exit(f"{', '.join(stale)}: out of date; run python docs/fill_pages.py")
+
+
+def refresh(path: Path, tables: Mapping[str, Callable[[], str]], missing: str) -> bool:
+    """Whether the page was as it should be; without --check it is so afterwards."""
+    page = path.read_text(encoding="utf-8")
+    filled = fill_tables(page, tables, missing)
+    if "--check" not in sys.argv:
+        path.write_text(filled, encoding="utf-8")
+    return filled == page
 
 
 if __name__ == "__main__":
-    rewrite(README, lambda page: fill_tables(page, TABLES))
+    main()
