@@ -9,6 +9,7 @@ import peft
 import pytest
 import torch
 import transformers
+from safetensors.torch import load_file
 from typer.testing import CliRunner
 from whole.soak_resume import differences
 from whole.tiny import comparisons, make_encoder, reviews
@@ -140,8 +141,33 @@ def test_evaluate_and_go_on_training_from_one(adapters, tmp_path):
     )
     assert any("own head for classify goes on" in sentence for sentence in said)
     assert run.metrics["dev"]["accuracy"]["value"] >= found["metrics"]["accuracy"]["value"] - 0.05
-    with pytest.raises(BertsmithError, match="is an adapter itself; give its base model"):
-        bertsmith.finetune("classify", reviews(), reviews("a"), out=tmp_path / "no", model=adapters["liked"], **LEARN)
+
+
+def test_an_adapter_goes_on_as_one(adapters, encoder, tmp_path):
+    """Of the same base: with its own head where that fits, else with its matrices alone."""
+    said = []
+    run = bertsmith.finetune(
+        "classify", reviews(), reviews("a"), out=tmp_path / "same", model=adapters["liked"], say=said.append,
+        **{**LEARN, "rate": 1e-12, "epochs": 1},
+    )  # fmt: skip
+    assert any("own head for classify goes on training; the adapter's own matrices go on" in one for one in said)
+    before, after = (load_file(folder / "adapter_model.safetensors") for folder in (adapters["liked"], run.folder))
+    assert before.keys() == after.keys()
+    assert all(torch.allclose(before[name], after[name], atol=1e-7) for name in before)
+    assert json.loads((run.folder / "adapter_config.json").read_text())["base_model_name_or_path"] == str(encoder)
+    scores = [{"text": one["text"], "label": float(len(one["text"]))} for one in reviews()]
+    other = bertsmith.finetune("regress", scores, scores, out=tmp_path / "other", model=adapters["liked"], check=False,
+                               **{**LEARN, "rate": 1e-12, "epochs": 1})  # fmt: skip
+    found = load_file(other.folder / "adapter_model.safetensors")
+    thin = [name for name in before if "lora" in name]
+    assert thin and all(torch.allclose(before[name], found[name], atol=1e-7) for name in thin)
+    with pytest.raises(BertsmithError, match=r"has rank \d+ and alpha [\d.]+, and goes on as it is; give lora="):
+        bertsmith.finetune("classify", reviews(), reviews("a"), out=tmp_path / "no", model=adapters["liked"],
+                           **{**LEARN, "lora": 3})  # fmt: skip
+    with pytest.raises(BertsmithError, match="of other matrices than lora_targets says"):
+        bertsmith.finetune("classify", reviews(), reviews("a"), out=tmp_path / "no", model=adapters["liked"],
+                           **{**LEARN, "lora_targets": "attention"})  # fmt: skip
+    assert not (tmp_path / "no").exists()
 
 
 class Stop(Watcher):

@@ -187,7 +187,7 @@ def test_the_examples_of_the_verbs_run(folder, starter):
 
 
 def test_the_tables_are_up_to_date(monkeypatch):
-    """Those of the README, of all results, of the presets and of the card; a stale one ends the script with its name."""
+    """Those of the README, of all results, of the presets and of the card; a stale one ends it with its name."""
     monkeypatch.setattr(sys, "argv", ["fill_pages.py", "--check"])
     runpy.run_path(str(ROOT / "docs" / "fill_pages.py"), run_name="__main__")
 

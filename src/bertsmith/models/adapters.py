@@ -22,7 +22,7 @@ from bertsmith.models.family import FamilyHead
 from bertsmith.models.files import COMPACT_ADAPTER, TASK_FILE, read_json, read_noted, write_json, write_tensors
 from bertsmith.models.fitting import name_labels
 from bertsmith.models.hub import locate, name_of
-from bertsmith.models.lora import check_usual, fill_lora, give_lora, lay_lora, name_targets
+from bertsmith.models.lora import check_usual, each_low, fill_lora, give_lora, lay_lora, name_targets
 from bertsmith.models.names import names_of
 from bertsmith.models.network import Network
 from bertsmith.models.sentence import read_sentence
@@ -34,6 +34,11 @@ TASK_TYPES = {"classify": "SEQ_CLS", "tag": "TOKEN_CLS", "span": "QUESTION_ANS"}
 
 def is_adapter(folder: Path) -> bool:
     return any((folder / name).exists() for name in (ADAPTER, ADAPTER_CONFIG, COMPACT_ADAPTER))
+
+
+def has_matrices(folder: Path) -> bool:
+    """Whether it is an adapter proper: a folder without settings of one holds a head alone."""
+    return is_adapter(folder) and (folder / ADAPTER_CONFIG).exists()
 
 
 def open_checkpoint(folder: Path, dtype: torch.dtype = torch.float32) -> Checkpoint:
@@ -86,8 +91,8 @@ def share_network(base: Network, shapes: Mapping[str, HeadShape]) -> Network:
     return network.eval()
 
 
-def read_adapter(folder: Path, base: Checkpoint) -> Checkpoint:
-    """The base with this adapter and its head; the encoder's memory is shared."""
+def read_adapter(folder: Path, base: Checkpoint, is_bare: bool = False) -> Checkpoint:
+    """The base with this adapter and its head; the encoder's memory is shared. `is_bare`: with its head alone."""
     tensors, notes = _read(folder)
     settings = read_json(folder / ADAPTER_CONFIG) if (folder / ADAPTER_CONFIG).exists() else {}
     _check_base(folder, base, notes)
@@ -96,14 +101,32 @@ def read_adapter(folder: Path, base: Checkpoint) -> Checkpoint:
     network = share_network(base.network, shapes)
     checkpoint = Checkpoint(base.family, base.config, heads, network, _settings(folder, base, heads, shapes))
     _fill_heads(checkpoint, tensors, base, folder)
-    if settings:
+    if settings and not is_bare:
         check_usual(settings, folder / ADAPTER_CONFIG)
         lay_lora(checkpoint, tensors, _scale(settings, folder))
-    _refuse_surplus(checkpoint, tensors, folder)
+    if not is_bare:
+        _refuse_surplus(checkpoint, tensors, folder)
     weight = base.network.embed.tokens.weight
     network.to(weight.device).requires_grad_(False)
     network.heads.to(weight.dtype)
     return checkpoint
+
+
+def go_on_from(checkpoint: Checkpoint, folder: Path) -> None:
+    """Give the fresh thin matrices of a network the numbers of an adapter, whatever head learns with them now."""
+    settings, tensors = read_json(folder / ADAPTER_CONFIG), _read(folder)[0]
+    places = {name: low for name, low, _ in each_low(checkpoint)}
+    low, scale = next(iter(places.values())), _scale(settings, folder)
+    if (low.rank, low.scale) != (settings["r"], scale):
+        told = f"has rank {settings['r']} and alpha {scale * settings['r']:g}, and goes on as it is"
+        raise BertsmithError(f"the adapter in {folder} {told}; give lora={settings['r']} and that lora_alpha.")
+    if {f"{name}.lora_A.weight" for name in places} != {name for name in tensors if name.endswith("lora_A.weight")}:
+        raise BertsmithError(
+            f"the adapter in {folder} is one of other matrices than lora_targets says; give those that it was made "
+            f"with (all, attention or query-value)."
+        )
+    check_usual(settings, folder / ADAPTER_CONFIG)
+    fill_lora(checkpoint, tensors)
 
 
 def take_adapter(checkpoint: Checkpoint, folder: Path) -> None:

@@ -7,9 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertsmith.errors import BertsmithError
 from bertsmith.layers.mixing import FeatureShape
-from bertsmith.models.adapters import is_adapter, open_checkpoint, read_adapter, take_adapter, write_adapter
+from bertsmith.models.adapters import (
+    find_base,
+    go_on_from,
+    has_matrices,
+    is_adapter,
+    open_checkpoint,
+    read_adapter,
+    take_adapter,
+    write_adapter,
+)
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from bertsmith.models.featured import ENCODER
 from bertsmith.models.fitting import fit_head, keeps_head
@@ -23,7 +31,7 @@ from bertsmith.training.settings import Training
 class Way:
     """All of the network learns."""
 
-    source: Path  # the base model's folder
+    source: Path  # the folder of the model to begin with
     task: TrainedTask[Any, Any]
     training: Training
 
@@ -53,25 +61,32 @@ class Way:
 
 
 class AdapterWay(Way):
-    """The base stays as it is; thin matrices beside its own learn, and the head."""
+    """The base stays as it is; thin matrices beside its own learn, and the head. An adapter goes on with its own."""
+
+    @property
+    def base(self) -> Path:
+        return find_base(self.source) if is_adapter(self.source) else self.source
 
     def start(self, last: Path | None) -> tuple[Checkpoint, str]:
-        if is_adapter(self.source):
-            raise BertsmithError(f"{self.source} is an adapter itself; give its base model, or save it whole first.")
-        fitted, where = self._fit(open_checkpoint(self.source), True)
+        base = open_checkpoint(self.base)
+        is_on = is_adapter(self.source)
+        fitted, where = self._fit(read_adapter(self.source, base, is_bare=True) if is_on else base, True)
         shape = LoraShape(self.training.lora, self.training.lora_alpha, self.training.lora_targets)
         put_lora(fitted, shape, self.training.seed)
         if last is not None:
             take_adapter(fitted, last)
+        elif has_matrices(self.source):
+            go_on_from(fitted, self.source)
+            where = f"{where.removesuffix('.')}; the adapter's own matrices go on."
         count = sum(p.numel() for p in fitted.network.parameters() if p.requires_grad)
         return fitted, f"{where.removesuffix('.')}; {count:,} numbers of an adapter and the head learn."
 
     def open(self, folder: Path) -> Checkpoint:
-        return read_adapter(folder, open_checkpoint(self.source))
+        return read_adapter(folder, open_checkpoint(self.base))
 
     def write(self, checkpoint: Checkpoint, tokenizer: Tokenizer, folder: Path) -> None:
         """Without a tokenizer, which the base has."""
-        write_adapter(checkpoint, folder, self.source)
+        write_adapter(checkpoint, folder, self.base)
 
 
 class FeatureWay(Way):
