@@ -169,6 +169,23 @@ def test_a_mistake_in_a_file_of_settings(real, corpus, tmp_path, text, sentence)
     assert ran.status == 1 and sentence in ran.err and not (tmp_path / "m").exists()
 
 
+def test_what_nothing_reads_is_refused_by_what_flags_and_file_say_together(real, corpus, tmp_path):
+    path, out = tmp_path / "run.toml", tmp_path / "m"
+    words = ("--corpus", corpus, "--out", out, *SMALL, "--max-steps", 1)
+    ran = real("pretrain", *words, "--temperature", 2)  # its default, which would be ignored all the same
+    assert ran.status == 1 and "temperature is for distilled, and asks is 'masked'; leave it out" in ran.err
+    path.write_text("momentum = 0.9\nmask-rate = 0.2\n")  # both for smith
+    ran = real("pretrain", *words, "--settings", path, "--asks", "causal")
+    assert ran.status == 1 and "mask_rate is for masked, replaced and distilled, and asks is 'causal'" in ran.err
+    ran = real("pretrain", *words, "--settings", path, "--recipe", "bert")
+    assert ran.status == 1 and "momentum is for optimizer muon, and optimizer is 'adamw'" in ran.err
+    assert not out.exists()
+    words += ("--settings", path, "--recipe", "bert", "--optimizer", "muon")
+    ran = real("pretrain", *words)
+    assert ran.status == 0, ran.err
+    assert "nothing to do" in real("pretrain", *words).err
+
+
 def test_a_corpus_that_is_not_there(real, tmp_path):
     ran = real("pretrain", "--corpus", tmp_path / "c", "--out", tmp_path / "m")
     assert ran.status == 1 and "is not there; make one with `bertsmith corpus build`" in ran.err

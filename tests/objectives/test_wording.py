@@ -95,7 +95,6 @@ def test_weights_and_stages_go_over_the_run(corpus):
     [
         ({"asks": "distilled"}, "distilled needs a teacher"),
         ({"asks": "masked+relations"}, "relations needs a teacher"),
-        ({"teacher": "t"}, "a teacher is for distilled and relations"),
         ({"distil_weights": "5,2"}, "give three numbers"),
         ({"distil_weights": "0,0,0"}, "give three numbers"),
         ({"temperature": 0.0}, "temperature is 0.0; it must be above 0"),
