@@ -130,6 +130,18 @@ def test_a_flag_that_was_not_given_says_nothing(caught):
     assert caught("--corpus", "c", "--out", "o", "--asks", "distilled", "--teacher", "t")["teacher"] == "t"
 
 
+def test_a_file_is_read_with_the_flags_over_it(caught, real, tmp_path):
+    """Steps too small for the recipe's rows are not so for those of the flags; what is wrong is said of who gave it."""
+    path = tmp_path / "run.toml"
+    path.write_text("tokens = 64\nmask-replace = 0.95\n")
+    words = ("--corpus", "c", "--out", "o", "--settings", path, "--lengths", "32", "--random-replace", "0.05")
+    assert caught(*words)["tokens"] == 64
+    ran = real("pretrain", *words, "--rate", "-1")
+    assert ran.status == 1 and ran.err.splitlines()[-1] == "error: rate is -1.0; it must be more than 0."
+    ran = real("pretrain", *words[:6])
+    assert ran.status == 1 and f"{path}: tokens is 64, less than a row of 512" in ran.err
+
+
 @pytest.mark.parametrize(
     "words, sentence",
     [
