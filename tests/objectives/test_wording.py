@@ -30,6 +30,7 @@ def corpus(tmp_path_factory):
         ("causal:1,masked:3", [Stage((Term("causal"),), 0.25), Stage((Term("masked"),), 0.75)]),
         ("causal,masked", [Stage((Term("causal"),), 0.5), Stage((Term("masked"),), 0.5)]),
         ("masked+next*.5:9,masked:1", [Stage((Term("masked"), Term("next", 0.5)), 0.9), Stage((Term("masked"),), 0.1)]),
+        ("causal + masked", [Stage((Term("causal"),), 0.25), Stage((Term("masked"),), 0.75)]),
         ("causal+masked", [Stage((Term("causal"),), 0.25), Stage((Term("masked"),), 0.75)]),
     ],
 )  # fmt: skip

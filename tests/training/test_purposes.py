@@ -30,7 +30,7 @@ IDLE = {
     "z_loss": ("bert", {"z_loss": 1e-4, "distil_weights": "5,0,1", **TAUGHT},
                "is for the hidden words, and distil_weights is '5,0,1'", {"asks": "causal:1,distilled:1"}),
     "causal_share": ("smith", {"causal_share": 0.5}, "is for asks causal+masked, and asks is 'masked'",
-                     {"asks": "causal+masked"}),
+                     {"asks": "causal + masked"}),
     "generator_share": ("smith", {"generator_share": 0.5}, "is for replaced, and asks is 'masked'",
                         {"asks": "masked:1,replaced:1"}),
     "replaced_weight": ("bert", {"replaced_weight": 9.0}, "asks is 'masked+next'", {"asks": "replaced"}),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertsmith.errors import BertsmithError
-from bertsmith.objectives.wording import TAUGHT, name_questions, read_asks
+from bertsmith.objectives.wording import TAUGHT, is_onward_first, name_questions, read_asks
 from bertsmith.training.recipes import KINDS, Recipe
 
 Values = Mapping[str, Any]  # of all settings of a run, and the model that it goes on with
@@ -67,7 +67,9 @@ PURPOSES: dict[str, tuple[Purpose, ...]] = {
         _questions("masked", "causal", "replaced", "distilled"),
         _weight(1, "the hidden words", "masked", "causal", "replaced"),
     ),
-    "causal_share": (_choice("asks", "causal+masked"),),
+    "causal_share": (
+        Purpose("asks causal+masked", "asks", "ask for that (asks)", lambda values: is_onward_first(values["asks"])),
+    ),
     **dict.fromkeys(("generator_share", "replaced_weight", "stay_hidden"), (REPLACED,)),
     "teacher": (_questions(*TAUGHT),),
     "distil_weights": (DISTILLED,),
