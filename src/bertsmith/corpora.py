@@ -21,7 +21,9 @@ from bertsmith.data.corpus.excluding import list_excluded
 from bertsmith.data.corpus.settings import CorpusSettings, describe, name_difference
 from bertsmith.data.shards import HEADER, SPLITS, Corpus, read_header, tokenizer_digest
 from bertsmith.errors import BertsmithError
-from bertsmith.text.sources import Unit, list_sources
+from bertsmith.models.files import take_folder
+from bertsmith.tasks.texts import take_count
+from bertsmith.text.sources import FIELD, Unit, list_sources, refuse_unread
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.lock import FolderLock
 
@@ -63,11 +65,11 @@ def build_corpus(
     )  # fmt: skip
     if engine not in ENGINES:
         raise BertsmithError(f"engine {engine!r} is not known; use one of {', '.join(ENGINES)}.")
-    if processes < 1:
-        raise BertsmithError(f"processes must be 1 or more, not {processes}.")
-    target = Path(out).expanduser()
+    processes, target = take_count("processes", processes), take_folder(out)
     listed = list_sources(sources)
+    refuse_unread(listed, unit, FIELD if codes else field)  # a row of codes may be a record in any file
     excluded = list_excluded([exclude] if isinstance(exclude, str | Path) else exclude)
+    _refuse_idle(settings, bool(excluded))
     loaded = _load_tokenizer(tokenizer, codes)
     asked = {
         "settings": describe(settings), "tokenizer": None if loaded is None else tokenizer_digest(loaded),
@@ -84,6 +86,13 @@ def build_corpus(
     build = Build(asked, settings, listed, excluded, loaded, building, processes, engine, say)
     _carry_out(build, target)
     return Corpus.open(target)
+
+
+def _refuse_idle(settings: CorpusSettings, excludes: bool) -> None:
+    if settings.codes and excludes:
+        raise BertsmithError("exclude is for text, and codes are rows of numbers; leave one of the two away.")
+    if settings.gram != CorpusSettings.gram and not excludes:
+        raise BertsmithError("gram is for what is excluded; name that too (exclude), or leave it out.")
 
 
 def corpus_info(folder: str | Path, *, check: bool = False) -> dict[str, Any]:

@@ -12,14 +12,16 @@ from time import perf_counter
 
 from bertsmith.errors import BertsmithError
 from bertsmith.models.adapters import find_encoder, is_adapter
+from bertsmith.models.files import take_folder
 from bertsmith.models.hub import locate
 from bertsmith.text.loading import load_tokenizer
+from bertsmith.text.sources import name_sources
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.training.building import check_folder, save_trained
 from bertsmith.text.training.extending import add_pieces, count_tokens, count_unknown, find_kind, learn_pieces
 from bertsmith.text.training.recipes import Recipe
 from bertsmith.text.training.vocabulary import Vocabulary
-from bertsmith.tokenizing import Tell, about, count_sources
+from bertsmith.tokenizing import Tell, about, check_counts, count_sources
 from bertsmith.workers import count_cores
 
 
@@ -74,18 +76,17 @@ def extend_tokenizer(
     a text in which no new piece occurs is cut as before.
     """
     begin = perf_counter()
-    for name, value in (("add", add), ("min-count", min_count)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise BertsmithError(f"--{name} {value} must be a whole number above zero.")
+    check_counts({"add": add, "min-count": min_count}, {"threads": threads})
+    target = take_folder(out)
     base = locate(str(model), download=download)
     folder = base if is_adapter(base) else find_encoder(base)
-    check_folder(Path(out), overwrite)
+    check_folder(target, overwrite)
     old = load_tokenizer(folder)
     parts = json.loads(old._engine.to_str())
     longest = parts["model"].get("max_input_chars_per_word", 1000)
     cased = not (parts.get("normalizer") or {}).get("lowercase", False)
     recipe = Recipe(find_kind(old), cased, longest, own=str(folder))
-    (counted,) = count_sources([_listed(sources)], Path(out), recipe, threads or count_cores(), field, tell)
+    (counted,) = count_sources([name_sources(sources)], target, recipe, threads or count_cores(), field, tell)
     learned = learn_pieces(old, counted.words, add, min_count, about("finding pieces", tell))
     if not learned.pieces:
         raise BertsmithError(
@@ -93,17 +94,13 @@ def extend_tokenizer(
             f"go on with the tokenizer as it is."
         )
     grown = add_pieces(old, learned)
-    _save(grown, recipe, Path(out))
+    _save(grown, recipe, target)
     chunks = max(counted.chunks, 1)
     return ExtendedTokenizer(
-        grown, Path(out), recipe.kind, grown.size, learned.pieces, add, counted.chunks,
+        grown, target, recipe.kind, grown.size, learned.pieces, add, counted.chunks,
         count_tokens(grown, counted.words) / chunks, count_tokens(old, counted.words) / chunks,
         count_unknown(grown, counted.words) / max(counted.words.total(), 1), perf_counter() - begin,
     )  # fmt: skip
-
-
-def _listed(sources: str | Path | Sequence[str | Path]) -> list[str | Path]:
-    return [sources] if isinstance(sources, str | Path) else list(sources)
 
 
 def _save(tokenizer: Tokenizer, recipe: Recipe, folder: Path) -> None:

@@ -38,6 +38,7 @@ from bertsmith.training.preparing import Say
 from bertsmith.training.pretraining import HeldOut, PretrainingStudy
 from bertsmith.training.pretraining_settings import IDLE, Pretraining
 from bertsmith.training.pretraining_start import Start, prepare, tell_plan
+from bertsmith.training.purposes import refuse_unread
 from bertsmith.training.recipes import RECIPES, Recipe, find_recipe, fit_to_cpu
 from bertsmith.training.snapshot import Snapshot
 from bertsmith.training.timing import PLAN, Scoring, plan_steps, read_plan, read_scoring
@@ -90,6 +91,7 @@ def pretrain(
     where, recipe = find_device(device), recipe or choose_recipe(base)
     fitted = fit_to_cpu(recipe, settings, base is None) if minutes is not None and where.type == "cpu" else {}
     chosen = find_recipe(recipe, {**settings, **fitted})
+    refuse_unread(settings, chosen, model)
     check_time(chosen, minutes)
     refuse_source(take_folder(out), base, chosen.asking.teacher)
     with joined(where, chosen.training.deterministic) as ranks:

@@ -3,13 +3,15 @@
 bertsmith.train_tokenizer("texts/", "my-tokenizer", kind="bpe", size=32000)
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from bertsmith.errors import BertsmithError
-from bertsmith.text.sources import cut_parts, list_sources
+from bertsmith.models.files import take_folder
+from bertsmith.text.sources import cut_parts, list_sources, name_sources, refuse_unread
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.training.balancing import balance_counts, check_balance, find_factors
 from bertsmith.text.training.building import build_model, build_tokenizer, check_folder, save_trained
@@ -89,38 +91,43 @@ def train_tokenizer(
     letters and punctuation together. With `balance` (0.7) each source is a language and small ones count for more.
     """
     begin = perf_counter()
+    check_counts({"size": size, "min-count": min_count}, {"alphabet": alphabet, "limit": limit, "threads": threads})
     recipe = make_recipe(kind, cased, limit, join_punctuation)
-    given = [sources] if isinstance(sources, str | Path) else list(sources)
+    given, special = name_sources(sources), [special] if isinstance(special, str) else list(special)
     check_balance(balance, len(given))
-    tokens = _check_numbers(recipe, size, min_count, alphabet, special)
-    check_folder(Path(out), overwrite)
+    tokens = _name_specials(recipe, alphabet, special)
+    folder = take_folder(out)
+    check_folder(folder, overwrite)
     languages = given if balance is not None else [given]
-    counted = count_sources(languages, Path(out), recipe, threads or count_cores(), field, tell)
+    counted = count_sources(languages, folder, recipe, threads or count_cores(), field, tell)
     factors = find_factors([each.characters for each in counted], 1.0 if balance is None else balance)
     words = counted[0].words if len(counted) == 1 else balance_counts([each.words for each in counted], factors)
     vocabulary = _train(make_table(words), recipe, size, tokens, min_count, alphabet, tell)
-    tokenizer = build_tokenizer(vocabulary, recipe, list(special))
-    save_trained(tokenizer, vocabulary, recipe, Path(out))
+    tokenizer = build_tokenizer(vocabulary, recipe, special)
+    save_trained(tokenizer, vocabulary, recipe, folder)
     chunks = max(sum(each.chunks for each in counted), 1)
     return TrainedTokenizer(
-        tokenizer, Path(out), kind, len(vocabulary.pieces), size, chunks, sum(each.characters for each in counted),
+        tokenizer, folder, kind, len(vocabulary.pieces), size, chunks, sum(each.characters for each in counted),
         sum(_count_tokens(each, vocabulary, recipe) for each in counted) / chunks, vocabulary.covered,
         sum(each.skipped for each in counted), tuple(factor / 1000 for factor in factors), perf_counter() - begin,
     )  # fmt: skip
 
 
-def _check_numbers(
-    recipe: Recipe, size: int, min_count: int, alphabet: int | None, special: Sequence[str]
-) -> list[str]:
-    """All special tokens in the order of their ids."""
-    for name, value in (("size", size), ("min-count", min_count), ("alphabet", alphabet)):
-        if value is not None and value < 1:
+def check_counts(needed: Mapping[str, Any], others: Mapping[str, Any]) -> None:
+    """Numbers by the names of their flags; of the others, None was not given."""
+    given = {name: value for name, value in others.items() if value is not None}
+    for name, value in {**needed, **given}.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise BertsmithError(f"--{name} {value} must be a whole number above zero.")
+
+
+def _name_specials(recipe: Recipe, alphabet: int | None, special: list[str]) -> list[str]:
+    """All special tokens in the order of their ids."""
     if alphabet is not None and recipe.kind == "bpe":
         raise BertsmithError("--alphabet is for wordpiece and unigram; bpe knows all 256 bytes and so every character.")
     tokens = [*recipe.specials.values(), *special]
     for token in special:
-        if not token.strip() or token.split() != [token]:
+        if not isinstance(token, str) or token.split() != [token]:
             raise BertsmithError(f"--special {token!r} must be a word without spaces.")
         if tokens.count(token) > 1:
             raise BertsmithError(f"--special {token!r} is there already; name each special token once.")
@@ -131,11 +138,12 @@ def count_sources(
     languages: Sequence[str | Path | Sequence[str | Path]], out: Path, recipe: Recipe, threads: int, field: str,
     tell: Tell | None,
 ) -> list[Counted]:  # fmt: skip
-    counted = []
-    for number, language in enumerate(languages, 1):
+    counted, listed = [], [list_sources(language) for language in languages]
+    refuse_unread([source for some in listed for source in some], None, field)
+    for number, (language, some) in enumerate(zip(languages, listed, strict=True), 1):
         name = "counting words" + (f", language {number} of {len(languages)}" if len(languages) > 1 else "")
         # A vocab.txt in there is what an earlier run wrote, not text.
-        files = [source for source in list_sources(language) if out.resolve() not in source.path.resolve().parents]
+        files = [source for source in some if out.resolve() not in source.path.resolve().parents]
         parts = cut_parts(files, size=PART)
         counted.append(count_parts(parts, recipe, threads, field, about(name, tell)))
         if not counted[-1].words:

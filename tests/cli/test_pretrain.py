@@ -130,6 +130,18 @@ def test_a_flag_that_was_not_given_says_nothing(caught):
     assert caught("--corpus", "c", "--out", "o", "--asks", "distilled", "--teacher", "t")["teacher"] == "t"
 
 
+def test_a_file_is_read_with_the_flags_over_it(caught, real, tmp_path):
+    """Steps too small for the recipe's rows are not so for those of the flags; what is wrong is said of who gave it."""
+    path = tmp_path / "run.toml"
+    path.write_text("tokens = 64\nmask-replace = 0.95\n")
+    words = ("--corpus", "c", "--out", "o", "--settings", path, "--lengths", "32", "--random-replace", "0.05")
+    assert caught(*words)["tokens"] == 64
+    ran = real("pretrain", *words, "--rate", "-1")
+    assert ran.status == 1 and ran.err.splitlines()[-1] == "error: rate is -1.0; it must be more than 0."
+    ran = real("pretrain", *words[:6])
+    assert ran.status == 1 and f"{path}: tokens is 64, less than a row of 512" in ran.err
+
+
 @pytest.mark.parametrize(
     "words, sentence",
     [
@@ -167,6 +179,23 @@ def test_a_mistake_in_a_file_of_settings(real, corpus, tmp_path, text, sentence)
     (tmp_path / "run.toml").write_text(text)
     ran = real("pretrain", "--settings", tmp_path / "run.toml", "--corpus", corpus, "--out", tmp_path / "m")
     assert ran.status == 1 and sentence in ran.err and not (tmp_path / "m").exists()
+
+
+def test_what_nothing_reads_is_refused_by_what_flags_and_file_say_together(real, corpus, tmp_path):
+    path, out = tmp_path / "run.toml", tmp_path / "m"
+    words = ("--corpus", corpus, "--out", out, *SMALL, "--max-steps", 1)
+    ran = real("pretrain", *words, "--temperature", 2)  # its default, which would be ignored all the same
+    assert ran.status == 1 and "temperature is for distilled, and asks is 'masked'; leave it out" in ran.err
+    path.write_text("momentum = 0.9\nmask-rate = 0.2\n")  # both for smith
+    ran = real("pretrain", *words, "--settings", path, "--asks", "causal")
+    assert ran.status == 1 and "mask_rate is for masked, replaced and distilled, and asks is 'causal'" in ran.err
+    ran = real("pretrain", *words, "--settings", path, "--recipe", "bert")
+    assert ran.status == 1 and "momentum is for optimizer muon, and optimizer is 'adamw'" in ran.err
+    assert not out.exists()
+    words += ("--settings", path, "--recipe", "bert", "--optimizer", "muon")
+    ran = real("pretrain", *words)
+    assert ran.status == 0, ran.err
+    assert "nothing to do" in real("pretrain", *words).err
 
 
 def test_a_corpus_that_is_not_there(real, tmp_path):

@@ -255,11 +255,34 @@ def test_a_full_disk_is_a_sentence_and_the_same_call_goes_on(build, tmp_path, mo
 
 def test_settings_are_checked(tmp_path, tokenizer):
     (tmp_path / "a.txt").write_text("x")
+    (tmp_path / "none").mkdir()
     for changed, sentence in [
         ({"held_out": 0.9}, "held_out must be between 0 and 0.5"), ({"unit": "page"}, "unit 'page' is not known"),
         ({"vocabulary": 5}, "vocabulary is for codes"), ({"engine": "spark"}, "engine 'spark' is not known"),
-        ({"processes": 0}, "processes must be 1 or more"), ({"codes": True}, "leave the tokenizer out"),
+        ({"processes": 0}, "processes is 0; it must be a whole number of at least 1"),
+        ({"held_out": "a"}, "held_out must be a number, not 'a'"), ({"field": 3}, "field must be a name, not 3"),
+        ({"gram": 2.5}, "gram must be a whole number, not 2.5"), ({"gram": 5}, "gram is for what is excluded"),
+        ({"shortest": None}, "shortest must be a whole number, not None"), ({"out": ""}, "name of a folder to write"),
+        ({"similarity": 0.9, "near_duplicates": False}, "similarity is for near duplicates, and those are left in"),
+        ({"field": "body"}, "field is for JSON and Parquet, and the sources are plain text"),
+        ({"exclude": [tmp_path / "none"]}, "none holds no file; name the files or folders"),
+        ({"codes": True}, "leave the tokenizer out"),
         ({"tokenizer": None}, "give the folder of a tokenizer"), ({"exclude": ["none"]}, "none is not there"),
     ]:  # fmt: skip
         with pytest.raises(BertsmithError, match=sentence):
             bertsmith.build_corpus(tmp_path / "a.txt", **{"tokenizer": tokenizer, "out": tmp_path / "o", **changed})
+
+
+@pytest.mark.parametrize("chosen", [{"unit": "line"}, {"shortest": 3}, {"exclude": "a.jsonl"}])
+def test_what_is_for_text_is_not_for_codes(tmp_path, monkeypatch, chosen):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.jsonl").write_text('[1, 2]\n{"rows": [3, 1]}\n')
+    with pytest.raises(BertsmithError, match=f"^{next(iter(chosen))} is for text, and codes are rows of numbers"):
+        bertsmith.build_corpus("a.jsonl", out="o", codes=True, field="rows", **chosen)
+    bertsmith.build_corpus("a.jsonl", out="o", codes=True, field="rows", filters=False)
+
+
+def test_what_ends_a_text_is_not_for_records(tmp_path, tokenizer):
+    (tmp_path / "a.jsonl").write_text('{"text": "x"}\n')
+    with pytest.raises(BertsmithError, match="unit is for plain text, and here each record is a document"):
+        bertsmith.build_corpus(tmp_path / "a.jsonl", tokenizer, tmp_path / "o", unit="line")

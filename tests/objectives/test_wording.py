@@ -30,6 +30,7 @@ def corpus(tmp_path_factory):
         ("causal:1,masked:3", [Stage((Term("causal"),), 0.25), Stage((Term("masked"),), 0.75)]),
         ("causal,masked", [Stage((Term("causal"),), 0.5), Stage((Term("masked"),), 0.5)]),
         ("masked+next*.5:9,masked:1", [Stage((Term("masked"), Term("next", 0.5)), 0.9), Stage((Term("masked"),), 0.1)]),
+        ("causal + masked", [Stage((Term("causal"),), 0.25), Stage((Term("masked"),), 0.75)]),
         ("causal+masked", [Stage((Term("causal"),), 0.25), Stage((Term("masked"),), 0.75)]),
     ],
 )  # fmt: skip
@@ -95,7 +96,6 @@ def test_weights_and_stages_go_over_the_run(corpus):
     [
         ({"asks": "distilled"}, "distilled needs a teacher"),
         ({"asks": "masked+relations"}, "relations needs a teacher"),
-        ({"teacher": "t"}, "a teacher is for distilled and relations"),
         ({"distil_weights": "5,2"}, "give three numbers"),
         ({"distil_weights": "0,0,0"}, "give three numbers"),
         ({"temperature": 0.0}, "temperature is 0.0; it must be above 0"),

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from transformers import AutoTokenizer
 
+from bertsmith.errors import BertsmithError
 from bertsmith.text import load_tokenizer
 
 KINDS = [
@@ -121,3 +122,13 @@ def test_the_readme_of_this_project(kind: str, family_folders: dict[str, Path]) 
         if kind == "bert" and start < end and piece.isascii() and piece != "[UNK]":
             bare = unicodedata.normalize("NFD", text[start:end]).encode("ascii", "ignore").decode()
             assert piece.removeprefix("##").lower() == bare.lower()
+
+
+def test_home_is_understood_and_a_number_is_no_folder(
+    family_folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "tokenizer").symlink_to(family_folders["bert"])
+    assert load_tokenizer("~/tokenizer").size == load_tokenizer(family_folders["bert"]).size
+    with pytest.raises(BertsmithError, match="3 is not a folder; give one that holds tokenizer files"):
+        load_tokenizer(3)  # type: ignore[arg-type]

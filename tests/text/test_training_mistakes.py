@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import transformers
 from text.corpora import make_lines
 
-from bertsmith import BertsmithError, train_tokenizer
+from bertsmith import BertsmithError, extend_tokenizer, train_tokenizer
 
 
 @pytest.fixture
@@ -30,7 +31,15 @@ def text(tmp_path: Path) -> Path:
         ({"special": ["a b"]}, "--special 'a b' must be a word without spaces."),
         ({"special": [""]}, "--special '' must be a word without spaces."),
         ({"balance": 0.7}, "--balance needs several sources"),
-        ({"limit": 0}, "at most 0 characters"),
+        ({"limit": 0}, "--limit 0 must be a whole number above zero."),
+        ({"limit": "long"}, "--limit long must be a whole number above zero."),
+        ({"size": "big"}, "--size big must be a whole number above zero."),
+        ({"size": None}, "--size None must be a whole number above zero."),
+        ({"size": 300.5}, "--size 300.5 must be a whole number above zero."),
+        ({"threads": 0}, "--threads 0 must be a whole number above zero."),
+        ({"special": [3]}, "--special 3 must be a word without spaces."),
+        ({"balance": "much"}, "--balance much must lie between 0"),
+        ({"field": "body"}, "field is for JSON and Parquet, and the sources are plain text; leave it out."),
         ({"min_count": 0}, "--min-count 0 must be"),
     ],
 )
@@ -38,6 +47,27 @@ def test_settings(options: dict[str, Any], sentence: str, text: Path, tmp_path: 
     with pytest.raises(BertsmithError, match=sentence):
         train_tokenizer(text, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("sources", [None, "", [""], [3], []])
+def test_sources_that_name_nothing(sources: Any, tmp_path: Path) -> None:
+    with pytest.raises(BertsmithError, match=r"(is no source|no source was given); name files, folders or globs"):
+        train_tokenizer(sources, tmp_path / "out")
+
+
+def test_one_special_token_is_a_word_and_home_is_understood(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    trained = train_tokenizer(text, "~/out", size=300, special="[OWN]")
+    assert trained.folder == tmp_path / "out" and (tmp_path / "out/tokenizer.json").exists()
+    found = transformers.PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "out/tokenizer.json"))
+    assert found.tokenize("a [OWN] b")[1] == "[OWN]"
+    with pytest.raises(BertsmithError, match="give the name of a folder to write to, not None"):
+        train_tokenizer(text, None)  # type: ignore[arg-type]
+    with pytest.raises(BertsmithError, match="--threads 0 must be a whole number above zero"):
+        extend_tokenizer(tmp_path / "out", text, "~/more", add=5, threads=0)
 
 
 def test_balance_out_of_bounds(text: Path, tmp_path: Path) -> None:

@@ -171,8 +171,6 @@ def test_rates_on_a_device_take_the_steps_of_plain_ones(start, optimizer):
 
 
 def test_rates_that_mean_nothing_are_refused():
-    with pytest.raises(BertsmithError, match="adam_rate is for what Muon leaves to AdamW; give optimizer muon"):
-        Pretraining(adam_rate=1e-3)
     with pytest.raises(BertsmithError, match=r"head_rate is 0\.0; it must be more than 0"):
         Pretraining(head_rate=0.0)
 

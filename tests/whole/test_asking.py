@@ -102,7 +102,7 @@ def test_some_places_stay_hidden(corpus, tmp_path):
     assert len(bertsmith.load(run.folder).fill("It was a [MASK].").answers) > 0
     model, told = transformers.ElectraForMaskedLM.from_pretrained(run.folder, output_loading_info=True)
     assert not told["missing_keys"] and model is not None
-    with pytest.raises(BertsmithError, match="stay_hidden is for replaced tokens, and asks is 'masked'"):
+    with pytest.raises(BertsmithError, match="stay_hidden is for replaced, and asks is 'masked'"):
         pretrain(corpus, tmp_path / "none", "roberta", stay_hidden=0.5, max_steps=1)
     assert not (tmp_path / "none" / "model.safetensors").exists()
 

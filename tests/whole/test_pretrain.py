@@ -272,12 +272,12 @@ def test_an_encoder_without_heads_gets_fresh_ones(corpus, trained, tmp_path):
 def test_a_model_of_another_tokenizer_or_shape_is_refused(corpus, strange, trained, tmp_path):
     with pytest.raises(BertsmithError, match="was made with another tokenizer"):
         bertsmith.pretrain(strange / "bytes/corpus", tmp_path / "out", model=trained / "bert", device="cpu")
-    with pytest.raises(BertsmithError, match="has its sizes already; leave depth out"):
+    with pytest.raises(BertsmithError, match="depth is for a fresh encoder, and model is"):
         bertsmith.pretrain(corpus, tmp_path / "out", model=trained / "bert", depth=3, device="cpu", lengths="32")
     for preset in ("bert-tiny", "bert-base"):  # the second is the recipe's own
-        with pytest.raises(BertsmithError, match="has its sizes already; leave preset out"):
+        with pytest.raises(BertsmithError, match="preset is for a fresh encoder, and model is"):
             bertsmith.pretrain(corpus, tmp_path / "out", model=trained / "bert", preset=preset, device="cpu")
-    with pytest.raises(BertsmithError, match=r"first_tokens is the size of the first step.*; say over which share"):
+    with pytest.raises(BertsmithError, match=r"first_tokens is for steps that grow .* say over which share"):
         bertsmith.pretrain(corpus, tmp_path / "out", "bert", first_tokens=512, device="cpu")
     with pytest.raises(BertsmithError, match="too long for an encoder that reads 512"):
         bertsmith.pretrain(corpus, tmp_path / "out", model=trained / "bert", lengths="1024", device="cpu")

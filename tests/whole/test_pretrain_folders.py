@@ -9,7 +9,7 @@ import pytest
 import safetensors.torch
 import torch
 import transformers
-from pretraining_made import SMALL, pretrain
+from pretraining_made import SMALL, make_corpus, pretrain
 
 import bertsmith
 from bertsmith.errors import BertsmithError
@@ -75,6 +75,13 @@ def test_a_corpus_with_another_tokenizer_is_refused(corpus, tmp_path, size, is_o
     shutil.copytree(tmp_path / "other", inside)
     with pytest.raises(BertsmithError, match="is not the tokenizer that made the ids of"):
         pretrain(tmp_path / "corpus", tmp_path / "out", "bert", max_steps=1)
+    assert not (tmp_path / "out").exists()
+
+
+def test_patience_wants_held_out_text(tmp_path):
+    corpus = make_corpus(tmp_path / "made", documents=20, held_out=0.0)
+    with pytest.raises(BertsmithError, match=r"patience looks at scores on held-out text, .*corpus has none; leave"):
+        pretrain(corpus, tmp_path / "out", "bert", max_steps=4, patience=1)
     assert not (tmp_path / "out").exists()
 
 

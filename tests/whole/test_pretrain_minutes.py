@@ -1,6 +1,7 @@
 """Pretraining for some minutes: how many steps those are, a plan that is kept, and one that must be shortened."""
 
 import json
+import re
 
 import pytest
 import safetensors.torch
@@ -9,6 +10,7 @@ from deadline_made import Clock
 from pretraining_made import SHORT, SMALL, STEPS, Stop, assert_same, pretrain
 
 import bertsmith
+from bertsmith.errors import BertsmithError
 from bertsmith.pretraining import tell_fitted
 from bertsmith.training import timing
 from bertsmith.training.devices import Ranks
@@ -55,6 +57,17 @@ def test_what_is_read_to_be_scored_takes_steps_off_the_plan(corpus, tmp_path, mo
         # A pass of 256 tokens is read in a quarter of a second, a row of 32 in a thirty-second.
         assert (found.passes, found.samples) == {0: (0, 0), 1: (1, 64), 64: (2, 64)}[passes]
     assert steps == {0: 58, 1: 54, 64: 51}  # of 58.8 seconds 2.5 or 5 for evaluations, and 2 at the end
+
+
+def test_a_step_that_does_not_fit_is_said_beside_what_is_left(tmp_path, monkeypatch):
+    """Of 3 seconds 2.94 are planned with, of which scoring takes half; a step takes 2.5, less than the run."""
+    monkeypatch.setattr(timing, "now", lambda: 0.0)
+    monkeypatch.setattr(timing, "find_pace", lambda *_: (timing.Pace(((1.25,),), 0.0), 256))
+    training = Pretraining(tokens=512, pass_tokens=256, lengths="32")
+    told = r"a step of 512 tokens takes 2\.5 s, and of 3 s timing and scoring leave (\S+) s; give fewer tokens"
+    with pytest.raises(BertsmithError, match=told) as caught:
+        timing.plan_steps(tmp_path, training, 0.05, None, None, Ranks(), print, timing.Scoring(10, 64, 0, 32))
+    assert float(re.search(told, str(caught.value))[1]) == pytest.approx(2.94 / 2, abs=0.01)
 
 
 def test_minutes_are_turned_into_steps(corpus, tmp_path):

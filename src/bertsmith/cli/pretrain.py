@@ -82,7 +82,7 @@ def pretrain(
     given = {**shape, **asking, **training}
     if settings is None and (recipe or not model):  # else the rest is not known yet
         check_flags(recipe, given)
-    asked = combine(read_settings(settings, recipe, model) if settings else {}, {**run, **given})
+    asked = combine(read_settings(settings, recipe, model, given) if settings else {}, {**run, **given})
     require(asked, ("corpus",) if plan else ("corpus", "out"))
     is_first = os.environ.get("RANK", "0") == "0"  # of the processes of torchrun
     say = write_note if is_first else (lambda sentence: None)
@@ -110,8 +110,8 @@ def check_values(recipe: str | None, given: Mapping[str, Any]) -> None:
     find_recipe(recipe or "smith", alone)
 
 
-def read_settings(path: Path, recipe: str | None = None, model: str | None = None) -> dict[str, Any]:
-    """What the file says, if it says nothing that is not a setting or cannot be one; `recipe`, `model`: the flags'."""
+def read_settings(path: Path, recipe: str | None, model: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the file says, if it says nothing that is not a setting or cannot be one; the rest: what the flags say."""
     found = read_toml(path)
     for name, value in found.items():
         if name in RUN:
@@ -122,11 +122,19 @@ def read_settings(path: Path, recipe: str | None = None, model: str | None = Non
             raise BertsmithError(f"{path} has {name}, which is not a setting{suggest(name, [*RUN, *KINDS])}")
     recipe = recipe or found.get("recipe")
     if recipe or not (model or "model" in found):  # else what the others go with is not known yet
-        try:
-            check_values(recipe, {name: value for name, value in found.items() if name not in RUN})
-        except BertsmithError as error:
-            raise BertsmithError(f"{path}: {error}") from None
+        check_file(path, recipe, {name: value for name, value in found.items() if name not in RUN}, given)
     return found
+
+
+def check_file(path: Path, recipe: str | None, own: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """What is wrong of a file alone may be right with the flags: its small steps with their short rows."""
+    try:
+        check_values(recipe, own)
+    except BertsmithError as alone:
+        try:
+            check_values(recipe, {**own, **given})
+        except BertsmithError as error:
+            raise BertsmithError(f"{path}: {error}" if str(error) == str(alone) else str(error)) from None
 
 
 def carry_out(asked: dict[str, Any], modes: Mapping[str, Any], say: Callable[[str], None]) -> dict[str, Any] | None:

@@ -138,9 +138,6 @@ def make_objective(asking: "Asking", corpus: Corpus, seed: int, download: bool =
     """`download`: a teacher that is not here may be fetched."""
     stages = asking.stages()
     named = name_questions(stages)
-    if asking.stay_hidden and "replaced" not in named:
-        told = f"stay_hidden is for replaced tokens, and asks is {asking.asks!r}"
-        raise BertsmithError(f"{told}; ask for them (asks), or leave it out.")
     rows: RowKind = "next" if "next" in named else "order" if "order" in named else "single"
     share = asking.generator_share if "replaced" in named else 0.0
     teacher = open_teacher(str(asking.teacher), corpus, download) if set(named) & set(TAUGHT) else None

@@ -53,7 +53,7 @@ class Stage:
 
 def read_asks(text: str, causal_share: float = 0.25) -> list[Stage]:
     """`causal_share` is for `causal+masked`, which is short for these two one after the other."""
-    if text == "causal+masked":
+    if is_onward_first(text):
         text = f"causal:{causal_share!r},masked:{1 - causal_share!r}"
     parts = [part.strip().partition(":") for part in text.split(",")]
     given = [sign != "" for _, sign, _ in parts]
@@ -69,6 +69,10 @@ def read_asks(text: str, causal_share: float = 0.25) -> list[Stage]:
     if set(PAIRED) <= set(name_questions(stages)):
         raise BertsmithError(f"asks is {text!r}: next and order need other pairs of sentences; ask one in a run.")
     return stages
+
+
+def is_onward_first(text: str) -> bool:
+    return "".join(text.split()) == "causal+masked"
 
 
 def name_questions(stages: list[Stage]) -> list[str]:

@@ -25,7 +25,9 @@ SENTENCEPIECE_FILES = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.mod
 
 def load_tokenizer(folder: str | Path) -> Tokenizer:
     """Loads the folder's tokenizer; tokenizer.json is preferred when several forms are there."""
-    folder = Path(folder)
+    if not isinstance(folder, str | Path):
+        raise BertsmithError(f"{folder!r} is not a folder; give one that holds tokenizer files.")
+    folder = Path(folder).expanduser()
     if not folder.is_dir():
         raise BertsmithError(f"{folder} is not a folder; give one that holds tokenizer files.")
     path = _find_file(folder)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from bertsmith.errors import BertsmithError
 from bertsmith.text.records import count_row_groups, line_text, read_json_values, read_parquet_texts, record_text
@@ -24,6 +24,7 @@ KINDS = {
     ".ndjson": "records", ".json": "json", ".parquet": "parquet", ".pq": "parquet",
 }  # fmt: skip
 TABLES = (".csv", ".tsv")
+FIELD = "text"  # of records, where it is not said
 LONGEST = 4 << 20  # bytes of one document; what is longer comes in several, so that memory stays bounded
 RECORD = 256 << 20  # bytes of one line of JSON Lines, which must be whole before it can be read
 PART = 16 << 20
@@ -60,15 +61,33 @@ class Document:
     is_cut: bool = False  # it was longer than LONGEST and goes on in the next one
 
 
+def name_sources(given: Any) -> list[str | Path]:
+    """What a person names, one name or several."""
+    named = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else [given]
+    for one in named:
+        if not isinstance(one, str | Path) or not str(one).strip():
+            raise BertsmithError(f"{one!r} is no source; name files, folders or globs with text.")
+    if not named:
+        raise BertsmithError("no source was given; name files, folders or globs with text.")
+    return named
+
+
 def list_sources(given: str | Path | Sequence[str | Path]) -> list[Source]:
     """The files that `given` names, each once; a folder stands for all texts in it, in the order of their paths."""
     found: dict[Path, Source] = {}
-    for one in [given] if isinstance(given, str | Path) else given:
+    for one in name_sources(given):
         for source in _expand(Path(one).expanduser()):
             found.setdefault(source.path.resolve(), source)
-    if not found:
-        raise BertsmithError("no source was given; name files, folders or globs with text.")
     return list(found.values())
+
+
+def refuse_unread(sources: Iterable[Source], unit: Unit | None, field: str) -> None:
+    """What says how a text, or how a record, is read, where there is none of them."""
+    has_text = {source.kind in ("text", "markdown") for source in sources}
+    if unit is not None and True not in has_text:
+        raise BertsmithError("unit is for plain text, and here each record is a document; leave it out.")
+    if field != FIELD and False not in has_text:
+        raise BertsmithError("field is for JSON and Parquet, and the sources are plain text; leave it out.")
 
 
 def read_documents(

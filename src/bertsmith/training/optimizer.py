@@ -52,7 +52,7 @@ def parameter_groups(network: Network, settings: Training) -> list[dict[str, Any
 
 def own_share(name: str, settings: Training) -> float:
     """Of the rate, where pretraining sets the embedding or the heads apart; a generator's go with the rest."""
-    setting = {"embed": "embedding_rate", "heads": "head_rate"}.get(name.partition(".")[0])
+    setting = {"embed": "embedding_rate", "heads": "head_rate", "judge": "head_rate"}.get(name.partition(".")[0])
     return getattr(settings, setting, 1.0) if setting else 1.0
 
 

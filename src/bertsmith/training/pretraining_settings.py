@@ -54,16 +54,11 @@ class Pretraining(Training):
         for name in ("adam_rate", "embedding_rate", "head_rate"):
             self._need(name, getattr(self, name) is None or getattr(self, name) > 0, "more than 0")
         self._need("guard", self.guard == 0 or self.guard >= 1, "0, or at least 1")
-        self._refuse_optimizer()
         for name in ("tokens", "first_tokens", "pass_tokens"):
             given = getattr(self, name)
             if given is not None and given < self.longest:
                 told = f"{name} is {given}, less than a row of {self.longest}"
                 raise BertsmithError(f"{told}; give more of them, or shorter rows (lengths).")
-
-    def _refuse_optimizer(self) -> None:
-        if self.adam_rate is not None and self.optimizer != "muon":
-            raise BertsmithError("adam_rate is for what Muon leaves to AdamW; give optimizer muon, or rate alone.")
 
     @property
     def longest(self) -> int:

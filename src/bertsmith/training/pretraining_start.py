@@ -57,7 +57,7 @@ def prepare(
     if len(train.tokens) < longest:
         told = f"{len(train.tokens):,} tokens, less than a row of {longest}" if len(train.tokens) else "no text"
         raise BertsmithError(f"{corpus} holds {told}; build it from more, or give shorter rows (lengths).")
-    refuse_unfit(recipe, ranks)
+    refuse_unfit(recipe, ranks, held_out)
     train.tokenizer()  # a corpus whose tokenizer is another one is refused
     made = make_objective(recipe.asking, train, recipe.training.seed, download)
     if base is None:
@@ -79,8 +79,11 @@ def prepare(
     return Start(train, held_out, recipe, checkpoint, made, recipe.training.pass_size(ranks.device.type), origin)
 
 
-def refuse_unfit(recipe: Recipe, ranks: Ranks) -> None:
+def refuse_unfit(recipe: Recipe, ranks: Ranks, held_out: Corpus) -> None:
     """What cannot be done together."""
+    if recipe.training.patience and not len(held_out.tokens):
+        told = f"patience looks at scores on held-out text, and {held_out.folder} has none"
+        raise BertsmithError(f"{told}; leave patience out, or hold some out (bertsmith corpus build --held-out).")
     if recipe.training.patience and len(recipe.asking.stages()) > 1:
         told = "patience looks at one measure throughout, and this run asks for something else in each stage"
         raise BertsmithError(f"{told} ({recipe.asking.asks}); leave patience out.")
@@ -119,10 +122,6 @@ def find_new_pieces(base: Path, corpus: Corpus) -> dict[int, tuple[int, ...]]:
 def _go_on(
     recipe: Recipe, corpus: Corpus, made: Made, base: Path, cuts: Mapping[int, Sequence[int]]
 ) -> tuple[Checkpoint, str]:
-    chosen = [*recipe.changed, *(["preset"] if recipe.is_preset_chosen else [])]
-    if chosen:
-        name = chosen[0]
-        raise BertsmithError(f"{base} has its sizes already; leave {name} out, or the model.")
     known = load_checkpoint(find_encoder(base))
     grow_vocabulary(known, cuts)
     if known.config.vocabulary < corpus.vocabulary:

@@ -61,8 +61,6 @@ class Asking:
         taught = [name for name in name_questions(self.stages()) if name in TAUGHT]
         if taught and self.teacher is None:
             raise BertsmithError(f"asks is {self.asks!r}, and {taught[0]} needs a teacher; give its folder (teacher).")
-        if self.teacher is not None and not taught:
-            raise BertsmithError(f"a teacher is for {' and '.join(TAUGHT)}, and asks is {self.asks!r}; leave one out.")
 
     def stages(self) -> list[Stage]:
         """The questions, and for which part of the run they are asked."""
@@ -212,9 +210,6 @@ def find_recipe(name: str, given: Mapping[str, Any]) -> Recipe:
     if "tokens" in changed and "first_tokens" not in changed:
         changed["first_tokens"] = None  # the recipe's belong to its own size
     training = Pretraining(**{**vars(recipe.training), **changed})
-    if changed.get("first_tokens") and not training.ramp:
-        told = "first_tokens is the size of the first step, from which the others climb over a part of the run"
-        raise BertsmithError(f"{told}; say over which share (ramp, as 0.4), or leave it out.")
     if parts[Asking].get("teacher") is not None:
         parts[Asking].setdefault("asks", "distilled")  # what else would it be for
     asking = Asking(**{**vars(recipe.asking), **parts[Asking]})

@@ -134,7 +134,8 @@ def plan_steps(
         scoring, spent = plan_scoring(most, left, FORWARD * pace.passes[-1][-1] * ranks.count, size)
         left -= spent
         if ranks.first_says(seconds > left):
-            told = f"a step of {training.tokens:,} tokens takes {seconds:.3g} s, longer than the run"
+            told = f"a step of {training.tokens:,} tokens takes {seconds:.3g} s, and of {60 * minutes:.3g} s timing "
+            told += f"and scoring leave {max(0.0, left):.3g} s"
             raise BertsmithError(f"{told}; give fewer tokens a step (--tokens), or more minutes.")
         if ranks.is_first:
             facts = {"minutes": minutes, "seconds_a_step": seconds, "seconds_a_pass": pace.passes, "apart": pace.step}

@@ -100,6 +100,8 @@ def list_excluded(given: Iterable[str | Path]) -> list[Path]:
             for place, folders, names in os.walk(path):
                 folders[:] = sorted(name for name in folders if not name.startswith("."))
                 found.update((Path(place, name), None) for name in sorted(names) if not name.startswith("."))
+            if not any(path in file.parents for file in found):
+                raise BertsmithError(f"{path} holds no file; name the files or folders whose text is to stay out.")
         elif path.is_file():
             found[path] = None
         else:

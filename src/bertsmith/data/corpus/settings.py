@@ -7,6 +7,7 @@ from typing import Any
 from bertsmith.errors import BertsmithError
 from bertsmith.text.sources import UNITS, Unit
 
+COUNTS = ("shortest", "boilerplate", "gram", "vocabulary")  # whole numbers
 FILTERS = ("shortest", "tokens_per_character", "repetition", "boilerplate")
 
 
@@ -32,20 +33,32 @@ class CorpusSettings:
             ("held_out", 0, 0.5), ("similarity", 0.5, 1), ("tokens_per_character", 0.01, 100), ("repetition", 0, 1),
             ("shortest", 0, 1 << 40), ("boilerplate", 2, 1 << 60), ("gram", 2, 100), ("vocabulary", 1, 1 << 31),
         ):  # fmt: skip
-            value = getattr(self, name)
-            if value is not None and not low <= value <= high:
+            value, is_whole = getattr(self, name), name in COUNTS
+            if value is None and getattr(type(self), name) is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int if is_whole else int | float):
+                raise BertsmithError(f"{name} must be a {'whole ' * is_whole}number, not {value!r}.")
+            if not low <= value <= high:
                 raise BertsmithError(f"{name} must be between {low} and {high}, not {value}.")
         if self.unit is not None and self.unit not in UNITS:
             raise BertsmithError(f"unit {self.unit!r} is not known; use one of {', '.join(UNITS)}.")
+        if not isinstance(self.field, str):
+            raise BertsmithError(f"field must be a name, not {self.field!r}.")
         if self.vocabulary is not None and not self.codes:
             raise BertsmithError("vocabulary is for codes; the vocabulary of text is its tokenizer's.")
-        chosen = [
-            each.name for each in fields(self) if each.name in FILTERS and getattr(self, each.name) != each.default
-        ]
-        if chosen and not self.filters:
-            raise BertsmithError(
-                f"{chosen[0]} is one of the filters, and those are left out; leave one of the two away."
-            )
+        self._refuse_unread()
+
+    def _refuse_unread(self) -> None:
+        """What was chosen and would have no effect."""
+        chosen = {each.name for each in fields(self) if getattr(self, each.name) != each.default}
+        for is_idle, names, why in (
+            (self.codes, ("unit", *FILTERS), "is for text, and codes are rows of numbers"),
+            (not self.filters, FILTERS, "is one of the filters, and those are left out"),
+            (not self.near_duplicates, ("similarity",), "is for near duplicates, and those are left in"),
+        ):
+            idle = [name for name in names if name in chosen]
+            if is_idle and idle:
+                raise BertsmithError(f"{idle[0]} {why}; leave one of the two away.")
 
     def most_tokens(self, vocabulary: int) -> float:
         """Tokens a character from which on a document is dropped.

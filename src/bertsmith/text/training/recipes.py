@@ -50,8 +50,6 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise BertsmithError(f"There is no tokenizer of the kind {self.kind!r}; choose {', '.join(KINDS)}.")
-        if self.longest < 1:
-            raise BertsmithError(f"A word cannot have at most {self.longest} characters; give a limit above zero.")
         if self.joined and self.kind != "unigram":
             raise BertsmithError(f"Pieces with letters and punctuation together are for unigram, not for {self.kind}.")
 
