@@ -56,6 +56,7 @@ class Head:
     test: str = ""
     rate: float = 1e-4  # of the whole encoder
     lora_rate: float = 1e-3
+    after: str = ""  # the head whose adapter its own goes on from
     more: dict[str, Any] = field(default_factory=dict)
 
     def files(self, data: Path, made: Path) -> dict[str, str]:
@@ -158,14 +159,20 @@ class Making:
         head, options = HEADS[name], self.options
         how = {"rate": head.rate} if way == "full" else {"lora": options.rank, "rate": head.lora_rate}
         base = self.heads / "together" if way == BESIDE else options.work / "encoder"
+        base = self.heads / way / head.after if way == "lora" and head.after else base
         given = {**self.given(name), **how, "epochs": head.epochs, "batch": head.batch, "metric": head.metric,
                  "model": str(base), "device": options.device, "seed": 1}  # fmt: skip
         given |= {"max_steps": 2} if options.tiny else {}
         return Job(f"{way} {name}", self.heads / way / name, {}, given, (head.metric,), keep_model=way != "full")
 
     def train_apart(self, way: str, some: Sequence[str] = tuple(HEADS)) -> None:
-        """A run a head, side by side; what the file holds and the disk too is left alone."""
+        """A run a head, side by side, first those that need no other; what the file holds and the disk too is left."""
         names = [name for name in self.options.only or HEADS if name in some and not self.is_done(way, name)]
+        first = [name for name in names if way != "lora" or HEADS[name].after not in names]
+        self.run_jobs(way, first)
+        self.run_jobs(way, [name for name in names if name not in first])
+
+    def run_jobs(self, way: str, names: Sequence[str]) -> None:
         jobs = [self.job(name, way) for name in names]
         if not jobs:
             return
