@@ -1,6 +1,7 @@
 """Several tasks on one encoder: from a file to a folder that others open, resumed, asked, and refused in a sentence."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -189,7 +190,7 @@ def test_a_head_that_fits_goes_on_and_a_pooler_is_taken_over(tmp_path):
     said: list[str] = []
     bertsmith.finetune_together(mix(), out=tmp_path / "out", model=pretrained, say=said.append, max_steps=1,
                                 check=False, **{**LEARN, "rate": 1e-9, "epochs": None})  # fmt: skip
-    assert "words: the model's own head for mask goes on training." in said
+    assert "Heads kept: words; begun anew: mood, names; left out: follows." in said
     theirs = load_file(pretrained / "model.safetensors")
     ours = load_file(tmp_path / "out" / "adapters" / "words" / "adapter_model.safetensors")
     bias = "cls.predictions.bias"
@@ -197,6 +198,51 @@ def test_a_head_that_fits_goes_on_and_a_pooler_is_taken_over(tmp_path):
     mood = load_file(tmp_path / "out" / "adapters" / "mood" / "adapter_model.safetensors")
     pooler = "bert.pooler.dense.weight"
     assert torch.allclose(mood[f"base_model.model.{pooler}"], theirs[pooler], atol=1e-6)
+
+
+def test_members_go_on_as_they_were_learnt(tmp_path, learnt):
+    """A step that changes nothing leaves the scores as they were: of the number too, whose scale is put back on."""
+    first, _ = learnt
+    members = mix(worth={"task": "regress", "train": ratings("this"), "dev": ratings("a")})
+    members["towns"] = {"task": "tag", "train": tagged("sees"), "dev": tagged("works")}
+    said: list[str] = []
+    again = bertsmith.finetune_together(members, out=tmp_path / "out", model=first.folder, say=said.append, check=False,
+                                        **{**LEARN, "rate": 1e-12, "max_steps": 1, "epochs": None})  # fmt: skip
+    assert "Heads kept: mood, names, words, worth; begun anew: towns." in said
+    for name in ("mood/accuracy", "names/f1", "worth/mse"):
+        assert again.metrics["dev"][name]["value"] == pytest.approx(first.metrics["dev"][name]["value"], rel=1e-3)
+
+
+def test_an_adapter_beside_the_members_is_not_taken_for_one(tmp_path, learnt):
+    """Its head reads an encoder with more in it."""
+    first, _ = learnt
+    model = shutil.copytree(first.folder, tmp_path / "model")
+    said: list[str] = []
+    bertsmith.finetune("classify", reviews(), reviews("a"), out=model / "adapters" / "other", model=model, lora=2,
+                       max_steps=1, check=False, device="cpu", say=said.append)  # fmt: skip
+    assert f"its members' heads are left out (--model {model / 'adapters' / 'mood'} goes on with one)" in said[0]
+    members = mix()
+    members["other"] = members.pop("mood")
+    bertsmith.finetune_together(members, out=tmp_path / "out", model=model, max_steps=1, check=False, device="cpu",
+                                say=said.append)  # fmt: skip
+    assert "Heads kept: names, words; begun anew: other; left out: mood, worth." in said
+
+
+def test_a_reranker_goes_on_whatever_its_output_was_called_where_it_came_from(tmp_path):
+    """As a cross-encoder of another library names it: LABEL_0."""
+    model = make_encoder(tmp_path / "cross", "ForSequenceClassification", num_labels=1)
+    queries = [{"query": f"where is {one}", "passage": f"{one} is in {town}"}
+               for one in ("ann", "bob", "cyd") for town in ("oslo", "rome")]  # fmt: skip
+    members = mix(best={"task": "rerank", "train": queries, "dev": queries})
+    said: list[str] = []
+    for name in ("first", "second"):
+        bertsmith.finetune_together(members, out=tmp_path / name, model=model, max_steps=1, check=False, device="cpu",
+                                    say=said.append)  # fmt: skip
+        model = tmp_path / name
+    assert [line for line in said if line.startswith("Heads")] == [
+        "Heads kept: best; begun anew: mood (other labels before: LABEL_0), names, words.",
+        "Heads kept: mood, names, words, best.",
+    ]
 
 
 def write_mix(folder, extra=""):

@@ -14,7 +14,7 @@ from bertsmith.data.columns import find_roles
 from bertsmith.data.labels import text_examples
 from bertsmith.data.reading import read_table
 from bertsmith.errors import BertsmithError
-from bertsmith.models.adapters import find_encoder
+from bertsmith.models.adapters import MEMBERS, find_encoder, is_member
 from bertsmith.models.families import find_family
 from bertsmith.models.files import read_settings
 from bertsmith.models.members import Wanted
@@ -176,7 +176,8 @@ def _prepare_task(member: Member, source: Path, check: bool, say: Say) -> Prepar
     sides = (member.train, member.dev, member.test)
     data = read_data(kind, *sides, choices, member.columns, member.format, training.seed)
     check = check and member.task in HOMES
-    preparation = prepare(kind, source, data, choices, training, say, check)
+    own = source / MEMBERS / member.name  # of a model that learnt this member before
+    preparation = prepare(kind, own if is_member(own) else source, data, choices, training, say, check)
     preparation.task.head = member.name
     if check:
         preparation.examine(say)

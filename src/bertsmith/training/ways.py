@@ -9,7 +9,14 @@ from typing import Any
 
 from bertsmith.errors import BertsmithError
 from bertsmith.layers.mixing import FeatureShape
-from bertsmith.models.adapters import is_adapter, open_checkpoint, read_adapter, take_adapter, write_adapter
+from bertsmith.models.adapters import (
+    find_members,
+    is_adapter,
+    open_checkpoint,
+    read_adapter,
+    take_adapter,
+    write_adapter,
+)
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from bertsmith.models.featured import ENCODER
 from bertsmith.models.fitting import fit_head, keeps_head
@@ -49,6 +56,10 @@ class Way:
         )  # fmt: skip
         if is_fresh and keeps_head(checkpoint, task.head, task.labels, features):
             task.unfold(fitted.network)
+        members = find_members(self.source)
+        if members:
+            left = f"its members' heads are left out (--model {members[0]} goes on with one)"
+            where = f"{where.removesuffix('.')}; {left}."
         return fitted, where
 
 
