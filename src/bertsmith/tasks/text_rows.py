@@ -4,8 +4,10 @@ In: examples with `text` and `pair`, and their gold. Out: rows of at most `lengt
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
+from bertsmith.data.examples import NumberExample, TextExample
 from bertsmith.errors import BertsmithError
 from bertsmith.tasks.task import Row
 from bertsmith.text.encoding import Encoding
@@ -39,6 +41,25 @@ def refuse_other(examples: Sequence[Texts], settings: Mapping[str, Any]) -> None
         told = "pairs of texts, but this is one text; give the second too (pair=, --pair)" if pairs else (
             "single texts, but this is a pair; leave the second text out")  # fmt: skip
         raise BertsmithError(f"{other.where + ': ' if other.where else ''}the model was trained on {told}.")
+
+
+def add_swapped(examples: Sequence[Any]) -> list[Any]:
+    """Each pair, and behind them each the other way round, with the same gold."""
+    lone = next((e for e in examples if not isinstance(e, TextExample | NumberExample) or e.pair is None), None)
+    if lone is not None:
+        where = getattr(lone, "where", "")
+        raise BertsmithError(
+            f"{where + ': ' if where else ''}swap is for pairs of texts, and this is none; leave swap out, or name the "
+            "column of the second text (pair)."
+        )
+    return [*examples, *(replace(e, text=e.pair, pair=e.text, where=f"{e.where}, swapped") for e in examples)]
+
+
+def count_torn(examples: Sequence[Any]) -> int:
+    """How many pairs stand there the other way round with another gold: of such the order means something."""
+    known = {(e.text, e.pair): e for e in examples}
+    others = [(e, known.get((e.pair, e.text))) for e in examples]
+    return sum(replace(o, text=e.text, pair=e.pair, where=e.where) != e for e, o in others if o is not None)
 
 
 def lay_out(

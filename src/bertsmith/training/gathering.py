@@ -109,9 +109,9 @@ class Mix:
         study, training = self.study, self.training
         total, shares = count_steps(study.steps_an_epoch(), training), study.shares()
         for name, member in self.members.items():
-            train, dev, test = self.examples(name)
-            counts = f"{train:,}, {dev:,}, {test:,} examples" if name in self.tasks else f"{train:,} texts"
-            labels = f" ({len(self.tasks[name].task.labels)} labels)" if name in self.tasks else ""
+            one = self.tasks.get(name)
+            counts = f"{len(self.texts[name]):,} texts" if one is None else one.tell_counts()
+            labels = "" if one is None else f" ({len(one.task.labels)} labels)"
             steps = f"{member.training.batch} a step in {100 * shares[name]:.1f} % of the steps"
             say(f"{name:>16}: {member.task}{labels}, {counts}, weight {member.weight:g}, {steps}")
         an_epoch = study.steps_an_epoch()
@@ -164,7 +164,7 @@ def gather_mix(
     _refuse_twins(mix)
     mix.check_metric()
     _warn_shared(mix, say)
-    mix.mixing = choose_mixing(mixing, [mix.examples(name)[0] for name in mix.tasks])
+    mix.mixing = choose_mixing(mixing, [len(mix.rows[name]) for name in mix.tasks])
     return mix
 
 
