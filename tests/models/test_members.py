@@ -8,8 +8,10 @@ import transformers
 from oracle import FAMILIES, make_reference
 
 from bertsmith.data.batch import Batch
+from bertsmith.layers.mixing import FeatureShape
 from bertsmith.models.adapters import read_members
 from bertsmith.models.checkpoint import load_checkpoint
+from bertsmith.models.fitting import fit_head
 from bertsmith.models.members import Wanted, fit_members, open_members, write_members
 
 WANTED = {
@@ -84,3 +86,11 @@ def test_heads_of_members_go_on_by_their_names(tmp_path):
     assert not torch.equal(new["heads.other.out.weight"], old["heads.mood.out.weight"])
     _, heads = fit_members(base, {"slots": WANTED["slots"]}, read_members(tmp_path / "out", base))
     assert heads.tell() == "Heads kept: slots; left out: best, mood, topic, words."
+
+
+def test_a_head_on_frozen_features_is_left_out_whatever_its_labels(tmp_path):
+    make_reference("bert", "", 0).save_pretrained(tmp_path / "base")
+    base = load_checkpoint(tmp_path / "base")
+    featured, _ = fit_head(base, "tag", WANTED["slots"].labels, features=FeatureShape("mix"))
+    _, heads = fit_members(featured, {"slots": WANTED["slots"], "words": WANTED["words"]})
+    assert heads.tell() == "Heads begun anew: slots, words; left out: tag."

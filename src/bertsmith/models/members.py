@@ -89,7 +89,7 @@ def _note(heads: Heads, name: str, origin: Checkpoint, want: Wanted) -> bool:
     elif known:
         heads.partly[name] = list_some(known)
     else:
-        was_other = want.kind in origin.heads
+        was_other = want.kind in origin.heads and origin.network.features is None  # else it was for other features
         heads.anew[name] = f"other labels before: {list_some(origin.labels)}" if was_other else ""
     return name not in heads.anew
 
