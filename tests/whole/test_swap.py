@@ -108,6 +108,15 @@ def test_pairs_that_stand_there_both_ways_with_other_labels_are_told(tmp_path, e
     assert not any("the other way round" in line for line in said)
 
 
+def test_pairs_that_are_scored_and_learnt_the_other_way_round_are_told(tmp_path, encoder):
+    turned = [{**row, "sentence1": row["sentence2"], "sentence2": row["sentence1"]} for row in alike()[:3]]
+    said: list[str] = []
+    bertsmith.finetune("classify", alike(), [*alike("song"), *turned], out=tmp_path, model=encoder, dry_run=True,
+                       say=said.append, swap=True, **LEARN)  # fmt: skip
+    told = "warning: 3 of 16 pairs of dev stand in train the other way round, which swap learns too: the score would "
+    assert any(line.startswith(told) for line in said)
+
+
 def test_a_member_may_swap_its_own_pairs(tmp_path, encoder):
     members = {
         "alike": {"task": "classify", "train": alike(), "dev": alike("song"), "swap": True},

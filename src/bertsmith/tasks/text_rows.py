@@ -55,11 +55,11 @@ def add_swapped(examples: Sequence[Any]) -> list[Any]:
     return [*examples, *(replace(e, text=e.pair, pair=e.text, where=f"{e.where}, swapped") for e in examples)]
 
 
-def count_torn(examples: Sequence[Any]) -> int:
-    """How many pairs stand there the other way round with another gold: of such the order means something."""
-    known = {(e.text, e.pair): e for e in examples}
-    others = [(e, known.get((e.pair, e.text))) for e in examples]
-    return sum(replace(o, text=e.text, pair=e.pair, where=e.where) != e for e, o in others if o is not None)
+def find_turned(examples: Sequence[Any], others: Sequence[Any]) -> list[bool]:
+    """Of each pair that stands among others the other way round, whether it has the same gold there."""
+    known = {(other.pair, other.text): other for other in others}
+    found = [(e, known[e.text, e.pair]) for e in examples if (e.text, e.pair) in known]
+    return [replace(other, text=e.text, pair=e.pair, where=e.where) == e for e, other in found]
 
 
 def lay_out(

@@ -23,7 +23,7 @@ from bertsmith.models.tokenizer import find_tokenizer
 from bertsmith.tasks.catalog import HOMES
 from bertsmith.tasks.measures import LOWER_IS_BETTER
 from bertsmith.tasks.task import Row
-from bertsmith.tasks.text_rows import add_swapped, count_torn
+from bertsmith.tasks.text_rows import add_swapped, find_turned
 from bertsmith.tasks.trained import TrainedTask
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.choices import TaskChoices
@@ -109,13 +109,21 @@ class Preparation:
         """The examples of an epoch: those of train, with `swap` each the other way round too."""
         if not self.choices.swap:
             return self.data.train
-        examples = add_swapped(self.data.train)
-        torn = count_torn(self.data.train)
+        train = self.data.train
+        examples = add_swapped(train)
+        torn = find_turned(train, train).count(False)
         if torn:
             say(
-                f"warning: {torn:,} of {len(self.data.train):,} pairs of train stand there the other way round with "
-                "another label, so their order means something; leave --swap out."
+                f"warning: {torn:,} of {len(train):,} pairs of train stand there the other way round with another "
+                "label, so their order means something; leave --swap out."
             )
+        for side, scored in (("dev", self.data.dev), ("test", self.data.test)):
+            learnt = len(find_turned(scored, train))
+            if learnt:
+                say(
+                    f"warning: {learnt:,} of {len(scored):,} pairs of {side} stand in train the other way round, which "
+                    "swap learns too: the score would measure memory."
+                )
         return examples
 
     def examine(self, say: Say) -> None:
