@@ -109,6 +109,7 @@ def test_each_member_answers_like_a_single_model_of_the_same_weights(learnt):
     assert model.use("words").fill("the [MASK] was good")[0]["score"] == pytest.approx(masked.max().item(), abs=1e-5)
     assert model.classify(text).answers == model.use("mood").classify(text).answers  # the one that can
     assert model.score(text).answers == model.use("worth").score(text).answers
+    assert "heads: classify with 1 label, " in repr(model.use("worth"))
 
 
 def test_the_folder_scores_what_is_written(learnt):
