@@ -16,7 +16,7 @@ from bertsmith.errors import BertsmithError
 from bertsmith.evaluation.mixed import MixEvaluation, write_mix, write_mix_results
 from bertsmith.finetuning import Evaluation, Run, abandon, read_run
 from bertsmith.loading import find_device
-from bertsmith.models.adapters import open_checkpoint, read_members
+from bertsmith.models.adapters import find_encoder, open_checkpoint, read_members
 from bertsmith.models.checkpoint import Checkpoint
 from bertsmith.models.files import take_folder
 from bertsmith.models.hub import find_default, locate, name_asked
@@ -25,7 +25,7 @@ from bertsmith.tasks.predicting import BUDGETS, Predictor
 from bertsmith.tasks.texts import take_count
 from bertsmith.training.choices import TaskChoices, sort_choices
 from bertsmith.training.devices import Ranks, choose_precision, joined
-from bertsmith.training.folder import RunFolder
+from bertsmith.training.folder import RunFolder, refuse_source
 from bertsmith.training.gathering import Mix, gather_mix, refuse_settings
 from bertsmith.training.loop import Loop, Outcome, Watcher
 from bertsmith.training.members import sort_members
@@ -70,6 +70,7 @@ def finetune_together(
             torch.set_num_threads(take_count("threads", threads))
         choose_precision(training.precision, ranks.device)  # refused before anything is read
         source = locate(find_default() if model is None else model, download=download)
+        refuse_source(take_folder(out), source, find_encoder(source))
         mix = gather_mix(sorted_members, source, training, mixing, temperature, check, say)
         if dry_run:
             mix.plan(ranks, say)

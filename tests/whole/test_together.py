@@ -410,3 +410,36 @@ def test_flags_of_one_task_and_unknown_keys_are_refused_on_the_command_line(tmp_
     ran = run_cli("finetune", "--members", tmp_path / "bare.toml", "--out", tmp_path / "out")
     assert "has no members; give each a table" in f"{ran.output}{ran.exception}"
     assert not (tmp_path / "out").exists()
+
+
+def test_the_model_that_is_learnt_from_is_never_cleared(tmp_path, encoder):
+    """With --overwrite its folder would be emptied before it was read; so would that of the encoder of a head."""
+    settings = {**LEARN, "epochs": None, "max_steps": 1, "check": False}
+    first = bertsmith.finetune_together(mix(), out=tmp_path / "first", model=encoder, **settings)
+    kept = contents(first.folder)
+    for model in (first.folder, first.folder / "adapters" / "mood"):
+        said = rf"^{first.folder} holds the model {model}, from which this run learns; give another folder\.$"
+        with pytest.raises(BertsmithError, match=said):
+            bertsmith.finetune_together(mix(), out=first.folder, model=model, overwrite=True, **settings)
+        with pytest.raises(BertsmithError, match=said):
+            bertsmith.finetune("classify", reviews(), reviews("a"), out=first.folder, model=model, overwrite=True,
+                               **settings)  # fmt: skip
+    lora = bertsmith.finetune("classify", reviews(), reviews("a"), out=tmp_path / "lora", model=first.folder, lora=2,
+                              **settings)  # fmt: skip
+    with pytest.raises(BertsmithError, match=rf"^{first.folder} holds the model {first.folder}, from which this run "):
+        bertsmith.finetune("classify", reviews(), reviews("a"), out=first.folder, model=lora.folder, overwrite=True,
+                           **settings)  # fmt: skip
+    assert contents(first.folder) == kept
+
+
+def test_how_a_member_of_pairs_is_used_is_told_with_a_pair(tmp_path, encoder):
+    rows = [{"sentence1": f"the {a} was {b}", "sentence2": f"it was {b}", "label": "xy"[i % 2]}
+            for i, (a, b) in enumerate((a, b) for a in THINGS for b in LIKED)]  # fmt: skip
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = write_mix(tmp_path)
+    path.write_text(path.read_text() + '[members.same]\ntask = "classify"\ntrain = "pairs.jsonl"\n')
+    ran = run_cli("finetune", "--members", path, "--out", tmp_path / "out", "--model", encoder, "--max-steps", 1,
+                  "--device", "cpu", "--no-check")  # fmt: skip
+    assert ran.exit_code == 0, ran.output
+    assert 'to use same: bertsmith classify "A text." --pair "Another text." --model' in ran.output
+    assert 'to use mood: bertsmith classify "A text." --model' in ran.output
