@@ -3,6 +3,7 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from bertsmith.data.findings import counted
 from bertsmith.errors import BertsmithError
 from bertsmith.resident import DEFAULTS
 
@@ -16,7 +17,7 @@ def list_heads(model: "Model") -> list[str]:
 
 def name_in_a_line(model: "Model") -> str:
     config, heads = model.checkpoint.config, list_heads(model)
-    labels = f" with {len(model.checkpoint.labels)} labels" if {"classify", "tag"} & set(heads) else ""
+    labels = f" with {counted(len(model.checkpoint.labels), 'label')}" if {"classify", "tag"} & set(heads) else ""
     heads += [f"{name} ({', '.join(list_heads(other))})" for name, other in model.adapters.items()]
     return (
         f"<bertsmith.Model {str(model.folder)!r}: {model.checkpoint.settings.get('model_type', config.family)}, "

@@ -18,6 +18,7 @@ from bertsmith.evaluation.report import read_metrics
 from bertsmith.evaluation.results import write_folder, write_results
 from bertsmith.evaluation.scoring import Scored, score_examples
 from bertsmith.loading import find_device, load
+from bertsmith.models.adapters import find_encoder
 from bertsmith.models.checkpoint import Checkpoint
 from bertsmith.models.files import take_folder
 from bertsmith.models.hub import find_default, locate, name_asked
@@ -29,7 +30,7 @@ from bertsmith.tasks.trained import TrainedTask
 from bertsmith.training.choices import as_asked, refuse_unused, sort_choices
 from bertsmith.training.devices import Ranks, choose_precision, joined, shard
 from bertsmith.training.features import Features
-from bertsmith.training.folder import LOG, RUN, RunFolder
+from bertsmith.training.folder import LOG, RUN, RunFolder, refuse_source
 from bertsmith.training.loop import Loop, Outcome, Watcher
 from bertsmith.training.preparing import Preparation, Say, check_metric, fingerprint, prepare, read_data
 from bertsmith.training.settings import Training
@@ -87,6 +88,7 @@ def finetune(
         refuse_unused(task, choices)
         data = read_data(kind, train, dev, test, choices, columns, format, training.seed)
         source = locate(find_default() if model is None else model, download=download)
+        refuse_source(take_folder(out), source, find_encoder(source))
         check = check and task in HOMES
         preparation = prepare(kind, source, data, choices, training, say, check)
         if check:

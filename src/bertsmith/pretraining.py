@@ -32,7 +32,7 @@ from bertsmith.training import timing
 from bertsmith.training.deadline import Deadline
 from bertsmith.training.devices import Ranks, cast, choose_precision, joined, shard, whole_weights
 from bertsmith.training.flops import count_flops
-from bertsmith.training.folder import RUN, RunFolder
+from bertsmith.training.folder import RUN, RunFolder, refuse_source
 from bertsmith.training.loop import Loop, Outcome, OutOfTime, Watcher
 from bertsmith.training.preparing import Say
 from bertsmith.training.pretraining import HeldOut, PretrainingStudy
@@ -157,13 +157,6 @@ def check_time(recipe: Recipe, minutes: float | None) -> None:
         raise BertsmithError("minutes say how long; leave max_steps and epochs out.")
     if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes < float("inf"):
         raise BertsmithError(f"minutes is {minutes!r}; it must be a number above 0.")
-
-
-def refuse_source(out: Path, *sources: str | Path | None) -> None:
-    """A run clears its folder, and a model that it learns from would be lost with it."""
-    for source in sources:
-        if source is not None and Path(source).resolve().is_relative_to(out.resolve()):
-            raise BertsmithError(f"{out} holds the model {source}, from which this run learns; give another folder.")
 
 
 def describe(start: Start, minutes: float | None, model: str | Path | None) -> dict[str, Any]:

@@ -16,17 +16,16 @@ from bertsmith.errors import BertsmithError
 from bertsmith.evaluation.mixed import MixEvaluation, write_mix, write_mix_results
 from bertsmith.finetuning import Evaluation, Run, abandon, read_run
 from bertsmith.loading import find_device
-from bertsmith.models.adapters import open_checkpoint
+from bertsmith.models.adapters import find_encoder, open_checkpoint, read_members
 from bertsmith.models.checkpoint import Checkpoint
 from bertsmith.models.files import take_folder
-from bertsmith.models.fitting import keeps_head
 from bertsmith.models.hub import find_default, locate, name_asked
 from bertsmith.models.members import fit_members, open_members
 from bertsmith.tasks.predicting import BUDGETS, Predictor
 from bertsmith.tasks.texts import take_count
 from bertsmith.training.choices import TaskChoices, sort_choices
 from bertsmith.training.devices import Ranks, choose_precision, joined
-from bertsmith.training.folder import RunFolder
+from bertsmith.training.folder import RunFolder, refuse_source
 from bertsmith.training.gathering import Mix, gather_mix, refuse_settings
 from bertsmith.training.loop import Loop, Outcome, Watcher
 from bertsmith.training.members import sort_members
@@ -71,6 +70,7 @@ def finetune_together(
             torch.set_num_threads(take_count("threads", threads))
         choose_precision(training.precision, ranks.device)  # refused before anything is read
         source = locate(find_default() if model is None else model, download=download)
+        refuse_source(take_folder(out), source, find_encoder(source))
         mix = gather_mix(sorted_members, source, training, mixing, temperature, check, say)
         if dry_run:
             mix.plan(ranks, say)
@@ -144,11 +144,11 @@ def load_start(mix: Mix, last: Path | None, say: Say) -> Checkpoint:
         say(f"going on from {last.name}.")
         return open_members(last, list(mix.members), mix.training.dropout)
     base = open_checkpoint(mix.source)
-    fitted, sentences = fit_members(base, mix.wanted(), seed=mix.training.seed, dropout=mix.training.dropout)
-    for name, sentence in sentences.items():
-        say(f"{name}: {sentence}")
-    for one in mix.tasks.values():
-        if keeps_head(base, type(one.task).head, one.task.labels):
+    learnt = read_members(mix.source, base)
+    fitted, heads = fit_members(base, mix.wanted(), learnt, seed=mix.training.seed, dropout=mix.training.dropout)
+    say(heads.tell())
+    for name, one in mix.tasks.items():
+        if name in heads.kept:
             one.task.unfold(fitted.network)
     return fitted
 

@@ -113,6 +113,7 @@ def test_a_failed_combination_is_a_line_and_status_1(real, data):
         (["--batch", "8,1.5"], 2, "--batch has '1.5', which is not a whole number."),
         (["--rate", "1e-4,,1"], 2, "--rate has an empty value"),
         (["--recompute", "yes,maybe"], 2, "--recompute has 'maybe', which is not yes or no."),
+        (["--recompute", "--batch", "8,16"], 2, "'--recompute': give yes or no, or yes,no to try both."),
         (["--schedule", "linear,cosin"], 2, "schedule is 'cosin', which is not a choice"),
         (["--rate", "1e-4:1e-3"], 1, "rate is a range, which a grid cannot try; list values, or use --search optuna."),
         (["--batch", "8,16", "--trials", "3"], 1, "trials is for --search optuna"),

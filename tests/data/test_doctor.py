@@ -78,8 +78,12 @@ def test_findings_name_rows_and_stop_names_the_errors():
         'Every example has the label "yes": with one class there is nothing to learn; is this the right column '
         "(train.csv, row 2)?",
     ]
-    with pytest.raises(BertsmithError, match=r"^2 things in the data would waste the run: \(1\) All 30.*; \(2\) Ev"):
+    with pytest.raises(
+        BertsmithError, match=r"^2 things in the data would waste the run: \(1\) All 30.*; \(2\) Ev.*\?$"
+    ):
         found.stop()
+    with pytest.raises(BertsmithError, match=r"is this the right column \(train\.csv, row 2\)\?$"):
+        look(train, None).stop()
 
 
 # fmt: off

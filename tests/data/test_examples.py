@@ -70,6 +70,17 @@ def test_separator():
     assert guess_separator(table, "label") == ";"
     assert guess_separator(read_table([{"label": "joy"}]), "label") is None
     assert texts("a b", "c", several=True, separator=" ") == [("a", "b"), ("c",)]
+    assert texts(["a", "b"], "c;d", separator=";") == [("a", "b"), ("c", "d")]  # lists are several without a word
+
+
+@pytest.mark.parametrize("several", [None, False])
+def test_a_separator_that_would_part_nothing_is_refused(several):
+    with pytest.raises(
+        BertsmithError, match=r"^separator is ';', but the texts are taken to have one label each; for "
+    ):
+        texts("a;b", "c", several=several, separator=";")
+    with pytest.raises(BertsmithError, match=r"^separator is empty; give the sign between the labels of a text, or "):
+        texts("a;b", "c", several=True, separator="")
 
 
 def test_numbered_labels(tmp_path):

@@ -44,6 +44,11 @@ def put(cache: Path, name: str, commit: str = NEW, files=FILES, ref: str | None 
     return snapshot
 
 
+@pytest.mark.parametrize("source", [3, True, None, b"m", ["m"]])
+def test_what_is_no_name_is_a_sentence(source):
+    assert refusal(source) == f"the model is {source!r}: give a folder or the name of a model."
+
+
 def refusal(source: str | Path, **options) -> str:
     with pytest.raises(BertsmithError) as caught:
         hub.locate(source, **options)

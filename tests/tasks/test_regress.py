@@ -161,6 +161,8 @@ def test_a_model_of_classes_gives_no_number():
         Regress.settings_from(["a"], "multi_label_classification")
     with pytest.raises(BertsmithError, match=r"cannot be learned, for all 3 of train are 2"):
         Regress.settle([NumberExample("a", None, 2.0)] * 3, {})
+    with pytest.raises(BertsmithError, match=r"cannot be learned, for they are too large"):  # and no warning of numpy's
+        Regress.settle([NumberExample("a", None, number) for number in (1e300, -1e300, 1.5e308, 1.6e308)], {})
 
 
 def test_a_share_of_one_number_is_told():

@@ -1,6 +1,7 @@
 """Several tasks on one encoder: from a file to a folder that others open, resumed, asked, and refused in a sentence."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -108,6 +109,7 @@ def test_each_member_answers_like_a_single_model_of_the_same_weights(learnt):
     assert model.use("words").fill("the [MASK] was good")[0]["score"] == pytest.approx(masked.max().item(), abs=1e-5)
     assert model.classify(text).answers == model.use("mood").classify(text).answers  # the one that can
     assert model.score(text).answers == model.use("worth").score(text).answers
+    assert "heads: classify with 1 label, " in repr(model.use("worth"))
 
 
 def test_the_folder_scores_what_is_written(learnt):
@@ -189,7 +191,7 @@ def test_a_head_that_fits_goes_on_and_a_pooler_is_taken_over(tmp_path):
     said: list[str] = []
     bertsmith.finetune_together(mix(), out=tmp_path / "out", model=pretrained, say=said.append, max_steps=1,
                                 check=False, **{**LEARN, "rate": 1e-9, "epochs": None})  # fmt: skip
-    assert "words: the model's own head for mask goes on training." in said
+    assert "Heads kept: words; begun anew: mood, names; left out: follows." in said
     theirs = load_file(pretrained / "model.safetensors")
     ours = load_file(tmp_path / "out" / "adapters" / "words" / "adapter_model.safetensors")
     bias = "cls.predictions.bias"
@@ -197,6 +199,51 @@ def test_a_head_that_fits_goes_on_and_a_pooler_is_taken_over(tmp_path):
     mood = load_file(tmp_path / "out" / "adapters" / "mood" / "adapter_model.safetensors")
     pooler = "bert.pooler.dense.weight"
     assert torch.allclose(mood[f"base_model.model.{pooler}"], theirs[pooler], atol=1e-6)
+
+
+def test_members_go_on_as_they_were_learnt(tmp_path, learnt):
+    """A step that changes nothing leaves the scores as they were: of the number too, whose scale is put back on."""
+    first, _ = learnt
+    members = mix(worth={"task": "regress", "train": ratings("this"), "dev": ratings("a")})
+    members["towns"] = {"task": "tag", "train": tagged("sees"), "dev": tagged("works")}
+    said: list[str] = []
+    again = bertsmith.finetune_together(members, out=tmp_path / "out", model=first.folder, say=said.append, check=False,
+                                        **{**LEARN, "rate": 1e-12, "max_steps": 1, "epochs": None})  # fmt: skip
+    assert "Heads kept: mood, names, words, worth; begun anew: towns." in said
+    for name in ("mood/accuracy", "names/f1", "worth/mse"):
+        assert again.metrics["dev"][name]["value"] == pytest.approx(first.metrics["dev"][name]["value"], rel=1e-3)
+
+
+def test_an_adapter_beside_the_members_is_not_taken_for_one(tmp_path, learnt):
+    """Its head reads an encoder with more in it."""
+    first, _ = learnt
+    model = shutil.copytree(first.folder, tmp_path / "model")
+    said: list[str] = []
+    bertsmith.finetune("classify", reviews(), reviews("a"), out=model / "adapters" / "other", model=model, lora=2,
+                       max_steps=1, check=False, device="cpu", say=said.append)  # fmt: skip
+    assert f"its members' heads are left out (--model {model / 'adapters' / 'mood'} goes on with one)" in said[0]
+    members = mix()
+    members["other"] = members.pop("mood")
+    bertsmith.finetune_together(members, out=tmp_path / "out", model=model, max_steps=1, check=False, device="cpu",
+                                say=said.append)  # fmt: skip
+    assert "Heads kept: names, words; begun anew: other; left out: mood, worth." in said
+
+
+def test_a_reranker_goes_on_whatever_its_output_was_called_where_it_came_from(tmp_path):
+    """As a cross-encoder of another library names it: LABEL_0."""
+    model = make_encoder(tmp_path / "cross", "ForSequenceClassification", num_labels=1)
+    queries = [{"query": f"where is {one}", "passage": f"{one} is in {town}"}
+               for one in ("ann", "bob", "cyd") for town in ("oslo", "rome")]  # fmt: skip
+    members = mix(best={"task": "rerank", "train": queries, "dev": queries})
+    said: list[str] = []
+    for name in ("first", "second"):
+        bertsmith.finetune_together(members, out=tmp_path / name, model=model, max_steps=1, check=False, device="cpu",
+                                    say=said.append)  # fmt: skip
+        model = tmp_path / name
+    assert [line for line in said if line.startswith("Heads")] == [
+        "Heads kept: best; begun anew: mood (other labels before: LABEL_0), names, words.",
+        "Heads kept: mood, names, words, best.",
+    ]
 
 
 def write_mix(folder, extra=""):
@@ -363,3 +410,36 @@ def test_flags_of_one_task_and_unknown_keys_are_refused_on_the_command_line(tmp_
     ran = run_cli("finetune", "--members", tmp_path / "bare.toml", "--out", tmp_path / "out")
     assert "has no members; give each a table" in f"{ran.output}{ran.exception}"
     assert not (tmp_path / "out").exists()
+
+
+def test_the_model_that_is_learnt_from_is_never_cleared(tmp_path, encoder):
+    """With --overwrite its folder would be emptied before it was read; so would that of the encoder of a head."""
+    settings = {**LEARN, "epochs": None, "max_steps": 1, "check": False}
+    first = bertsmith.finetune_together(mix(), out=tmp_path / "first", model=encoder, **settings)
+    kept = contents(first.folder)
+    for model in (first.folder, first.folder / "adapters" / "mood"):
+        said = rf"^{first.folder} holds the model {model}, from which this run learns; give another folder\.$"
+        with pytest.raises(BertsmithError, match=said):
+            bertsmith.finetune_together(mix(), out=first.folder, model=model, overwrite=True, **settings)
+        with pytest.raises(BertsmithError, match=said):
+            bertsmith.finetune("classify", reviews(), reviews("a"), out=first.folder, model=model, overwrite=True,
+                               **settings)  # fmt: skip
+    lora = bertsmith.finetune("classify", reviews(), reviews("a"), out=tmp_path / "lora", model=first.folder, lora=2,
+                              **settings)  # fmt: skip
+    with pytest.raises(BertsmithError, match=rf"^{first.folder} holds the model {first.folder}, from which this run "):
+        bertsmith.finetune("classify", reviews(), reviews("a"), out=first.folder, model=lora.folder, overwrite=True,
+                           **settings)  # fmt: skip
+    assert contents(first.folder) == kept
+
+
+def test_how_a_member_of_pairs_is_used_is_told_with_a_pair(tmp_path, encoder):
+    rows = [{"sentence1": f"the {a} was {b}", "sentence2": f"it was {b}", "label": "xy"[i % 2]}
+            for i, (a, b) in enumerate((a, b) for a in THINGS for b in LIKED)]  # fmt: skip
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path = write_mix(tmp_path)
+    path.write_text(path.read_text() + '[members.same]\ntask = "classify"\ntrain = "pairs.jsonl"\n')
+    ran = run_cli("finetune", "--members", path, "--out", tmp_path / "out", "--model", encoder, "--max-steps", 1,
+                  "--device", "cpu", "--no-check")  # fmt: skip
+    assert ran.exit_code == 0, ran.output
+    assert 'to use same: bertsmith classify "A text." --pair "Another text." --model' in ran.output
+    assert 'to use mood: bertsmith classify "A text." --model' in ran.output

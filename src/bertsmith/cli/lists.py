@@ -34,11 +34,20 @@ class ListFlags(Flags):
 
 
 def _make(name: str, panel: str) -> inspect.Parameter:
-    metavar = "TEXT" if name in WHOLE else "yes,no" if kinds_of(name)[0] is bool else "LIST"
-    option = typer.Option(help=SETTINGS[name], metavar=metavar, show_default=False, rich_help_panel=panel)
+    is_switch = kinds_of(name)[0] is bool
+    metavar = "TEXT" if name in WHOLE else "yes,no" if is_switch else "LIST"
+    option = typer.Option(help=SETTINGS[name], metavar=metavar, show_default=False, rich_help_panel=panel,
+                          callback=_refuse_flag if is_switch else None)  # fmt: skip
     return inspect.Parameter(
         name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option]
     )
+
+
+def _refuse_flag(value: str | None) -> str | None:
+    """A switch without a value, as `finetune` has it, would take the next flag for one."""
+    if value is not None and value.startswith("--"):
+        raise typer.BadParameter("give yes or no, or yes,no to try both.")
+    return value
 
 
 def parse_values(name: str, text: str) -> Any:

@@ -54,6 +54,7 @@ def carry_out_mix(asked: dict[str, Any], modes: Mapping[str, Any], say: Callable
     """Trains and says how to use what it left; None after a dry run."""
     import bertsmith
     from bertsmith.cli.options import look_here
+    from bertsmith.evaluation.report import read_metrics
     from bertsmith.models.files import take_folder
     from bertsmith.training.watching import Events, ProgressBar
 
@@ -65,7 +66,8 @@ def carry_out_mix(asked: dict[str, Any], modes: Mapping[str, Any], say: Callable
     if run is None:
         say("This was a dry run: nothing was trained and nothing written.")
         return None
+    pairs = {one["name"] for one in read_metrics(run.folder).members if one.get("pairs")}
     for name, member in asked["members"].items():
-        ask = ASKS.get(str(member.get("task")), "info")
+        ask = ASKS.get(str(member.get("task")), "info") + (' --pair "Another text."' if name in pairs else "")
         say(f"to use {name}: bertsmith {ask} --model {shlex.quote(str(run.folder))} --use {name}")
     return {"task": "several", "folder": str(run.folder), "metrics": run.metrics}

@@ -16,6 +16,7 @@ SETTINGS = {
     "answer_length": "span: most tokens of an answer; else 30.",
     "dims": "embed: the lengths to which vectors may be cut, as in 384,128,64; else only the whole.",
     "negatives": "rerank: texts of other queries put against a query's own, where the data has none.",
+    "swap": "classify, regress: train on each pair of texts the other way round too; an epoch has twice the steps.",
     "calibrate": "classify: fit a temperature on the development set, so that scores are honest.",
     "dev_share": "The share of the training examples set apart, where no development set is given.",
     "epochs": "How many times all examples are seen; else 3, more often where they are few.",

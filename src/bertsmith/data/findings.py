@@ -66,10 +66,10 @@ class Diagnosis:
         if not errors:
             return
         if len(errors) == 1:
-            raise BertsmithError(f"{errors[0]}.")
+            raise BertsmithError(_end(errors[0]))
         named = "; ".join(f"({number}) {sentence}" for number, sentence in enumerate(errors[:SHOWN], 1))
         more = f"; and {len(errors) - SHOWN} more" if len(errors) > SHOWN else ""
-        raise BertsmithError(f"{len(errors)} things in the data would waste the run: {named}{more}.")
+        raise BertsmithError(_end(f"{len(errors)} things in the data would waste the run: {named}{more}"))
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -77,6 +77,10 @@ class Diagnosis:
             "findings": [finding.as_dict() for finding in self.findings],
             "facts": self.facts,
         }
+
+
+def _end(sentence: str) -> str:
+    return sentence if sentence.endswith("?") else f"{sentence}."
 
 
 def places(wheres: Iterable[str], shown: int = SHOWN) -> str:

@@ -34,7 +34,9 @@ def text_examples(
     text, pair, label = columns["text"], columns.get("pair"), columns.get("label") if gold else None
     if label is not None and several is None:
         several = any(list_cell(record[label]) is not None for record in table.records)
-    if label is not None and several and separator is None:
+    if label is not None and separator is not None:
+        _check_separator(separator, bool(several))
+    elif label is not None and several:
         separator = guess_separator(table, label)
     examples = []
     for i in range(len(table.records)):
@@ -45,6 +47,17 @@ def text_examples(
         other = text_cell(table, i, pair) if pair is not None else None
         examples.append(TextExample(text_cell(table, i, text), other, labels, table.where(i)))
     return examples
+
+
+def _check_separator(separator: str, several: bool) -> None:
+    """One that would part nothing was given by mistake, and x;y would be learnt as a class of its own."""
+    if not separator:
+        raise BertsmithError("separator is empty; give the sign between the labels of a text, or leave separator out.")
+    if not several:
+        raise BertsmithError(
+            f"separator is {separator!r}, but the texts are taken to have one label each; for several say several=True "
+            "(--several), or leave separator out."
+        )
 
 
 def plain_label(value: Any) -> str:

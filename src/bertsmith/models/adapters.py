@@ -36,9 +36,13 @@ def is_adapter(folder: Path) -> bool:
     return any((folder / name).exists() for name in (ADAPTER, ADAPTER_CONFIG, COMPACT_ADAPTER))
 
 
-def has_matrices(folder: Path) -> bool:
-    """Whether it is an adapter proper: a folder without settings of one holds a head alone."""
-    return is_adapter(folder) and (folder / ADAPTER_CONFIG).exists()
+def is_member(folder: Path) -> bool:
+    """Whether it holds a head alone: that of an adapter proper reads an encoder with more in it than the base's."""
+    return is_adapter(folder) and not (folder / ADAPTER_CONFIG).exists()
+
+
+def find_members(folder: Path) -> list[Path]:
+    return sorted(place for place in (folder / MEMBERS).glob("*") if is_member(place))
 
 
 def open_checkpoint(folder: Path, dtype: torch.dtype = torch.float32) -> Checkpoint:
@@ -179,9 +183,8 @@ def write_member(
 
 
 def read_members(folder: Path, base: Checkpoint) -> dict[str, Checkpoint]:
-    """The adapters that lie in a model's own folder, by their names."""
-    places = sorted(place for place in (folder / MEMBERS).glob("*") if is_adapter(place))
-    return {place.name: read_adapter(place, base) for place in places}
+    """The heads of a model that learnt several tasks, by the members' names."""
+    return {place.name: read_adapter(place, base) for place in find_members(folder)}
 
 
 def fingerprint(network: Network) -> str:

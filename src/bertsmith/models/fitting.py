@@ -49,7 +49,8 @@ def fit_head(
         _fill(network, checkpoint, {f"heads.{pool}": f"heads.{pool}" for pool in heads}, seed)
         network.heads.requires_grad_(False)  # nothing that is trained reads it
         return Checkpoint(checkpoint.family, config, heads, network, dict(checkpoint.settings)), _say_bare(checkpoint)
-    kept, known_labels = keeps_head(checkpoint, name, labels, features), _find_known(checkpoint, name, labels, features)
+    kept = keeps_head(checkpoint, name, labels, features)
+    known_labels = find_known_labels(checkpoint, name, labels, features)
     _fill(network, checkpoint, _origins(checkpoint, name, kept, features), seed)
     if not kept:
         _carry_over(network, checkpoint, name, known_labels)
@@ -66,8 +67,8 @@ def keeps_head(
     return name in checkpoint.heads and (name in ("span", "choose") or checkpoint.labels == list(labels))
 
 
-def _find_known(
-    checkpoint: Checkpoint, name: str, labels: Sequence[str], features: FeatureShape | None
+def find_known_labels(
+    checkpoint: Checkpoint, name: str, labels: Sequence[str], features: FeatureShape | None = None
 ) -> dict[int, int]:
     """Outputs for labels that the checkpoint's own head knows: the place here -> the place there."""
     if name not in checkpoint.heads or checkpoint.network.features != features:
@@ -152,17 +153,17 @@ def _say(
         return f"the model's own head for {name} goes on training."
     others = [head for head in checkpoint.heads if head != "pool"]
     if name in others and checkpoint.network.features == features:
-        told = f"the model's head for {name} was trained for other labels ({_list(checkpoint.labels)})"
+        told = f"the model's head for {name} was trained for other labels ({list_some(checkpoint.labels)})"
         if not known:
             return f"{told}; its output layer is replaced."
         fresh = [label for place, label in enumerate(labels) if place not in known]
-        rest = f", {_list(fresh)} {'begin' if len(fresh) > 1 else 'begins'} anew" if fresh else ""
-        return f"{told}; what it learnt of {_list([labels[place] for place in known])} is kept{rest}."
+        rest = f", {list_some(fresh)} {'begin' if len(fresh) > 1 else 'begins'} anew" if fresh else ""
+        return f"{told}; what it learnt of {list_some([labels[place] for place in known])} is kept{rest}."
     left = f"; its heads for {', '.join(others)} are left out" if others else ""
     return f"a fresh head for {name} with {len(labels)} outputs was put on the encoder{left}."
 
 
-def _list(labels: Sequence[str]) -> str:
+def list_some(labels: Sequence[str]) -> str:
     return ", ".join(labels[:5]) + (" …" if len(labels) > 5 else "")
 
 

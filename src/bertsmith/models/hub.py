@@ -167,6 +167,8 @@ def cache_folder() -> Path:
 
 def _own_folder(source: str | Path) -> Path | None:
     """`source` as a folder, None where nothing has that path."""
+    if not isinstance(source, str | os.PathLike):
+        raise BertsmithError(f"the model is {source!r}: give a folder or the name of a model.")
     if not str(source).strip():
         raise BertsmithError("the model's name is empty: give a folder or the name of a model.")
     path = Path(source)

@@ -5,7 +5,7 @@ the members' names.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -16,7 +16,7 @@ from bertsmith.layers.config import Config
 from bertsmith.models.adapters import MEMBERS, read_members, share_network, write_member
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from bertsmith.models.family import FamilyHead
-from bertsmith.models.fitting import fit_head
+from bertsmith.models.fitting import find_known_labels, fit_head, keeps_head, list_some
 from bertsmith.models.network import Network
 
 OF_LABELS = ("id2label", "label2id", "problem_type")  # in config.json: of one head, so not of an encoder with several
@@ -37,21 +37,61 @@ class Part:
     tensors: Mapping[str, Tensor]  # by the name behind `heads.NAME.`
 
 
-def fit_members(
-    checkpoint: Checkpoint, wanted: Mapping[str, Wanted], *, seed: int = 0, dropout: float | None = None
-) -> tuple[Checkpoint, dict[str, str]]:
-    """The encoder with a head for each member, taken over from the checkpoint where one fits; and where each is from.
+@dataclass
+class Heads:
+    """What became of the heads that there were: a name, and behind it in brackets what there is to say."""
 
-    Each head is fitted as that of a single task would be, with a seed of its own.
+    kept: dict[str, str] = field(default_factory=dict)
+    partly: dict[str, str] = field(default_factory=dict)
+    anew: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    def tell(self) -> str:
+        parts = {"kept": self.kept, "kept for some labels": self.partly, "begun anew": self.anew,
+                 "left out": self.left_out}  # fmt: skip
+        told = {what: ", ".join(f"{name} ({more})" if more else name for name, more in some.items())
+                for what, some in parts.items() if some}  # fmt: skip
+        return f"Heads {'; '.join(f'{what}: {names}' for what, names in told.items())}."
+
+
+def fit_members(
+    checkpoint: Checkpoint,
+    wanted: Mapping[str, Wanted],
+    learnt: Mapping[str, Checkpoint] | None = None,
+    *,
+    seed: int = 0,
+    dropout: float | None = None,
+) -> tuple[Checkpoint, Heads]:
+    """The encoder with a head for each member, and what became of the heads that there were.
+
+    Each is fitted as that of a single task would be, with a seed of its own: to the head of the same name in `learnt`
+    (`read_members`), or to that of the checkpoint.
     """
-    parts, sentences = {}, {}
+    learnt = learnt or {}
+    parts, heads, used = {}, Heads(), {"pool"}
     for number, (name, want) in enumerate(wanted.items()):
-        labels = checkpoint.labels if want.kind == "mask" else want.labels  # its outputs are the vocabulary
-        fitted, sentences[name] = fit_head(checkpoint, want.kind, labels, seed=seed + number)
-        if want.kind == "mask" and "mask" not in checkpoint.heads:
-            sentences[name] = "a fresh head for masked tokens was put on the encoder."
+        origin = learnt[name] if name in learnt and want.kind in learnt[name].heads else checkpoint
+        labels = origin.labels if want.kind == "mask" else want.labels  # its outputs are the vocabulary
+        fitted, _ = fit_head(origin, want.kind, labels, seed=seed + number)
         parts[name] = _part(fitted, want.kind)
-    return _put_together(checkpoint, parts, dropout), sentences
+        if _note(heads, name, origin, Wanted(want.kind, labels)) and origin is checkpoint:
+            used.add(want.kind)
+    left_out = [kind for kind in checkpoint.heads if kind not in used] + [name for name in learnt if name not in wanted]
+    heads.left_out = dict.fromkeys(left_out, "")
+    return _put_together(checkpoint, parts, dropout), heads
+
+
+def _note(heads: Heads, name: str, origin: Checkpoint, want: Wanted) -> bool:
+    """Put a member where it belongs; whether any output of its origin is kept."""
+    known = [want.labels[place] for place in find_known_labels(origin, want.kind, want.labels)]
+    if keeps_head(origin, want.kind, want.labels) or (known and len(known) == len(want.labels) == len(origin.labels)):
+        heads.kept[name] = ""
+    elif known:
+        heads.partly[name] = list_some(known)
+    else:
+        was_other = want.kind in origin.heads and origin.network.features is None  # else it was for other features
+        heads.anew[name] = f"other labels before: {list_some(origin.labels)}" if was_other else ""
+    return name not in heads.anew
 
 
 def open_members(folder: Path, names: Sequence[str], dropout: float | None = None) -> Checkpoint:

@@ -56,7 +56,8 @@ class Regress(TrainedTask[NumberExample, Result]):
         numbers = np.array([e.number for e in examples if e.number is not None], dtype=np.float64)
         if not len(numbers):
             raise BertsmithError("no training example has a number, so there is nothing to learn; name its column.")
-        mean, spread = float(numbers.mean()), float(numbers.std())
+        with np.errstate(over="ignore", invalid="ignore"):  # of numbers that are too large, as is said below
+            mean, spread = float(numbers.mean()), float(numbers.std())
         if not np.isfinite(spread) or numbers.min() == numbers.max():
             why = f"all {len(numbers):,} of train are {numbers[0]:g}" if np.isfinite(spread) else "they are too large"
             raise BertsmithError(f"the numbers cannot be learned, for {why}; choose another column, or correct them.")

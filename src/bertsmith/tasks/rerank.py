@@ -19,7 +19,8 @@ from bertsmith.data.examples import RankExample
 from bertsmith.data.matches import rank_examples, scale_of
 from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
-from bertsmith.models.files import read_json
+from bertsmith.models.adapters import is_adapter
+from bertsmith.models.files import TASK_FILE, read_json
 from bertsmith.models.sentence import read_sentence
 from bertsmith.tasks.calibration import sigmoid
 from bertsmith.tasks.classes import positive_label
@@ -168,12 +169,17 @@ class Rerank(TrainedTask[RankExample, Result]):
 
 def name_output(source: Any) -> str:
     """As the one output of the base model is called, if it is a cross-encoder's: then its head goes on training."""
-    path = read_sentence(Path(source)).encoder / "config.json" if source else Path()
-    settings = read_json(path) if path.is_file() else {}
-    names = settings.get("id2label")
-    if settings.get("problem_type") == "regression" or not isinstance(names, dict) or len(names) != 1:
-        return OUTPUT
-    return str(next(iter(names.values())))
+    folder = Path(source) if source else Path()
+    is_added = is_adapter(folder)  # its labels are in a file of its own
+    path = folder / TASK_FILE if is_added else read_sentence(folder).encoder / "config.json"
+    found = read_json(path) if source and path.is_file() else {}
+    if is_added:
+        settings = found.get("settings")
+        labels = settings.get("labels") if isinstance(settings, dict) and found.get("task") == Rerank.name else None
+    else:
+        names = found.get("id2label")
+        labels = [*names.values()] if isinstance(names, dict) and found.get("problem_type") != "regression" else None
+    return str(labels[0]) if isinstance(labels, list) and len(labels) == 1 else OUTPUT
 
 
 def ask_ranks(query: Any, texts: Any) -> list[RankExample]:

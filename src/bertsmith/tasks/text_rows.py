@@ -4,8 +4,10 @@ In: examples with `text` and `pair`, and their gold. Out: rows of at most `lengt
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
+from bertsmith.data.examples import NumberExample, TextExample
 from bertsmith.errors import BertsmithError
 from bertsmith.tasks.task import Row
 from bertsmith.text.encoding import Encoding
@@ -39,6 +41,25 @@ def refuse_other(examples: Sequence[Texts], settings: Mapping[str, Any]) -> None
         told = "pairs of texts, but this is one text; give the second too (pair=, --pair)" if pairs else (
             "single texts, but this is a pair; leave the second text out")  # fmt: skip
         raise BertsmithError(f"{other.where + ': ' if other.where else ''}the model was trained on {told}.")
+
+
+def add_swapped(examples: Sequence[Any]) -> list[Any]:
+    """Each pair, and behind them each the other way round, with the same gold."""
+    lone = next((e for e in examples if not isinstance(e, TextExample | NumberExample) or e.pair is None), None)
+    if lone is not None:
+        where = getattr(lone, "where", "")
+        raise BertsmithError(
+            f"{where + ': ' if where else ''}swap is for pairs of texts, and this is none; leave swap out, or name the "
+            "column of the second text (pair)."
+        )
+    return [*examples, *(replace(e, text=e.pair, pair=e.text, where=f"{e.where}, swapped") for e in examples)]
+
+
+def find_turned(examples: Sequence[Any], others: Sequence[Any]) -> list[bool]:
+    """Of each pair that stands among others the other way round, whether it has the same gold there."""
+    known = {(other.pair, other.text): other for other in others}
+    found = [(e, known[e.text, e.pair]) for e in examples if (e.text, e.pair) in known]
+    return [replace(other, text=e.text, pair=e.pair, where=e.where) == e for e, other in found]
 
 
 def lay_out(

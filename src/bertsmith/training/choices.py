@@ -18,13 +18,14 @@ COLUMNS = (
     "answer", "query", "passage", "negative",
 )  # fmt: skip
 
-SETTLED = ("thresholds", "scheme", "label_scheme", "calibrate", "dev_share")  # by a fine-tuning, for good
+SETTLED = ("thresholds", "scheme", "label_scheme", "swap", "calibrate", "dev_share")  # by a fine-tuning, for good
 
 # Not those of a person's own, which may use any choice.
 TASKS = ("classify", "tag", "span", "regress", "choose", "embed", "rerank")
 USED_BY = {
     **dict.fromkeys(("several", "separator", "positive", "thresholds", "calibrate"), ("classify",)),
     "label_names": ("classify", "tag"),
+    "swap": ("classify", "regress"),
     **dict.fromkeys(("scheme", "label_scheme"), ("tag",)),
     **dict.fromkeys(("overlap", "question_length", "answer_length"), ("span",)),
     "dims": ("embed",),
@@ -85,6 +86,7 @@ class TaskChoices:
     answer_length: int | None = None  # span
     dims: str | None = None  # embed: the lengths to which vectors may be cut, as in 384,128,64
     negatives: int = 4  # rerank: texts of other queries that stand against a query's own, where the data has none
+    swap: bool = False  # classify and regress: train on each pair the other way round too
     calibrate: bool = False  # fit a temperature on the development set
     dev_share: float = 0.1  # of the training examples, where no development set is given
 

@@ -264,6 +264,13 @@ def _is_whole(folder: Path) -> bool:
     return bool(sums == known)
 
 
+def refuse_source(out: Path, *sources: str | Path | None) -> None:
+    """A run clears its folder, and a model that it learns from would be lost with it."""
+    for source in sources:
+        if source is not None and Path(source).resolve().is_relative_to(out.resolve()):
+            raise BertsmithError(f"{out} holds the model {source}, from which this run learns; give another folder.")
+
+
 def _differences(known: Mapping[str, Any], asked: Mapping[str, Any]) -> list[str]:
     names = [name for name in {**known, **asked} if known.get(name) != asked.get(name)]
     return [f"{name} was {_short(known.get(name))} and is now {_short(asked.get(name))}" for name in names]

@@ -14,7 +14,7 @@ from bertsmith.data.columns import find_roles
 from bertsmith.data.labels import text_examples
 from bertsmith.data.reading import read_table
 from bertsmith.errors import BertsmithError
-from bertsmith.models.adapters import find_encoder
+from bertsmith.models.adapters import MEMBERS, find_encoder, is_member
 from bertsmith.models.families import find_family
 from bertsmith.models.files import read_settings
 from bertsmith.models.members import Wanted
@@ -109,9 +109,9 @@ class Mix:
         study, training = self.study, self.training
         total, shares = count_steps(study.steps_an_epoch(), training), study.shares()
         for name, member in self.members.items():
-            train, dev, test = self.examples(name)
-            counts = f"{train:,}, {dev:,}, {test:,} examples" if name in self.tasks else f"{train:,} texts"
-            labels = f" ({len(self.tasks[name].task.labels)} labels)" if name in self.tasks else ""
+            one = self.tasks.get(name)
+            counts = f"{len(self.texts[name]):,} texts" if one is None else one.tell_counts()
+            labels = "" if one is None else f" ({len(one.task.labels)} labels)"
             steps = f"{member.training.batch} a step in {100 * shares[name]:.1f} % of the steps"
             say(f"{name:>16}: {member.task}{labels}, {counts}, weight {member.weight:g}, {steps}")
         an_epoch = study.steps_an_epoch()
@@ -164,7 +164,7 @@ def gather_mix(
     _refuse_twins(mix)
     mix.check_metric()
     _warn_shared(mix, say)
-    mix.mixing = choose_mixing(mixing, [mix.examples(name)[0] for name in mix.tasks])
+    mix.mixing = choose_mixing(mixing, [len(mix.rows[name]) for name in mix.tasks])
     return mix
 
 
@@ -176,7 +176,8 @@ def _prepare_task(member: Member, source: Path, check: bool, say: Say) -> Prepar
     sides = (member.train, member.dev, member.test)
     data = read_data(kind, *sides, choices, member.columns, member.format, training.seed)
     check = check and member.task in HOMES
-    preparation = prepare(kind, source, data, choices, training, say, check)
+    own = source / MEMBERS / member.name  # of a model that learnt this member before
+    preparation = prepare(kind, own if is_member(own) else source, data, choices, training, say, check)
     preparation.task.head = member.name
     if check:
         preparation.examine(say)

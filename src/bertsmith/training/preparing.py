@@ -23,6 +23,7 @@ from bertsmith.models.tokenizer import find_tokenizer
 from bertsmith.tasks.catalog import HOMES
 from bertsmith.tasks.measures import LOWER_IS_BETTER
 from bertsmith.tasks.task import Row
+from bertsmith.tasks.text_rows import add_swapped, find_turned
 from bertsmith.tasks.trained import TrainedTask
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.choices import TaskChoices
@@ -93,7 +94,7 @@ class Preparation:
         not end a run after hours.
         """
         rows: dict[str, list[list[Row]]] = {}
-        for side, examples in {"dev": self.data.dev, "test": self.data.test, "train": self.data.train}.items():
+        for side, examples in {"dev": self.data.dev, "test": self.data.test, "train": self.studied(say)}.items():
             rows = {side: self.task.rows(examples)} if examples else {}
             dropped = [cut for some in rows.get(side, []) if (cut := sum(row.dropped for row in some))]
             self.cuts[side] = {"inputs": len(dropped), "tokens": sum(dropped)}
@@ -103,6 +104,27 @@ class Preparation:
                     f"tokens; {sum(dropped):,} tokens of them are cut (truncate={self.task.truncate!r})."
                 )
         return rows["train"]
+
+    def studied(self, say: Say) -> Sequence[Any]:
+        """The examples of an epoch: those of train, with `swap` each the other way round too."""
+        if not self.choices.swap:
+            return self.data.train
+        train = self.data.train
+        examples = add_swapped(train)
+        torn = find_turned(train, train).count(False)
+        if torn:
+            say(
+                f"warning: {torn:,} of {len(train):,} pairs of train stand there the other way round with another "
+                "label, so their order means something; leave --swap out."
+            )
+        for side, scored in (("dev", self.data.dev), ("test", self.data.test)):
+            learnt = len(find_turned(scored, train))
+            if learnt:
+                say(
+                    f"warning: {learnt:,} of {len(scored):,} pairs of {side} stand in train the other way round, which "
+                    "swap learns too: the score would measure memory."
+                )
+        return examples
 
     def examine(self, say: Say) -> None:
         """Ask the doctor; stop at what would waste the run."""
@@ -120,14 +142,19 @@ class Preparation:
         if self.training.metric is not None and type(self.task).name in HOMES:
             check_metric(self.training.metric, self.task.name, self.task.metrics())
 
+    def tell_counts(self) -> str:
+        ways = ", those of train both ways round" if self.choices.swap else ""
+        return f"{len(self.data.train):,}, {len(self.data.dev):,}, {len(self.data.test):,} examples{ways}"
+
     def plan(self, training: Training, ranks: Ranks, say: Say) -> None:
-        steps = -(-len(self.data.train) // training.batch)
+        ways = 2 if self.choices.swap else 1
+        steps = -(-ways * len(self.data.train) // training.batch)
         total = count_steps(steps, training)
         facts = {
             "task": self.task.name,
             "model": self.source,
             "labels": ", ".join(self.task.labels[:12]) + (" …" if len(self.task.labels) > 12 else ""),
-            "train, dev, test": f"{len(self.data.train):,}, {len(self.data.dev):,}, {len(self.data.test):,} examples",
+            "train, dev, test": self.tell_counts(),
             "long inputs": f"{self.task.truncate} at {self.task.length} tokens",
             "steps": f"{total:,} of {training.batch} examples, {steps:,} an epoch, on {ranks.count} × {ranks.device}",
             "epochs": f"{total / steps:.4g}",

@@ -10,9 +10,10 @@ from typing import Any
 from bertsmith.layers.mixing import FeatureShape
 from bertsmith.models.adapters import (
     find_base,
+    find_members,
     go_on_from,
-    has_matrices,
     is_adapter,
+    is_member,
     open_checkpoint,
     read_adapter,
     take_adapter,
@@ -57,6 +58,10 @@ class Way:
         )  # fmt: skip
         if is_fresh and keeps_head(checkpoint, task.head, task.labels, features):
             task.unfold(fitted.network)
+        members = find_members(self.source)
+        if members:
+            left = f"its members' heads are left out (--model {members[0]} goes on with one)"
+            where = f"{where.removesuffix('.')}; {left}."
         return fitted, where
 
 
@@ -75,7 +80,7 @@ class AdapterWay(Way):
         put_lora(fitted, shape, self.training.seed)
         if last is not None:
             take_adapter(fitted, last)
-        elif has_matrices(self.source):
+        elif is_on and not is_member(self.source):
             go_on_from(fitted, self.source)
             where = f"{where.removesuffix('.')}; the adapter's own matrices go on."
         count = sum(p.numel() for p in fitted.network.parameters() if p.requires_grad)
