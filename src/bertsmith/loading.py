@@ -11,7 +11,7 @@ from bertsmith.model import Model
 from bertsmith.models.adapters import find_base, is_adapter, open_checkpoint
 from bertsmith.models.hub import find_default, locate
 from bertsmith.models.sentence import read_sentence
-from bertsmith.resident import list_adapters, put_adapter, read_trained
+from bertsmith.resident import find_sentence, list_adapters, put_adapter, read_trained
 from bertsmith.tasks.predicting import BUDGETS
 from bertsmith.tasks.texts import take_count
 
@@ -44,7 +44,7 @@ def load(
     batch_tokens = None if batch_tokens is None else take_count("batch_tokens", batch_tokens)
     if threads is not None:
         torch.set_num_threads(take_count("threads", threads))
-    sentence = read_sentence(find_base(folder) if is_adapter(folder) else folder)
+    sentence = find_sentence(folder, read_sentence(find_base(folder))) if is_adapter(folder) else read_sentence(folder)
     checkpoint = open_checkpoint(folder, DTYPES[dtype])
     if checkpoint.left_out:
         some = ", ".join(checkpoint.left_out[:8]) + (" …" if len(checkpoint.left_out) > 8 else "")

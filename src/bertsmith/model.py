@@ -224,7 +224,8 @@ class Model:
     ) -> Vectors:
         """A float32 vector for a text, (width,), or for each of several, (n, width); `.truncated` says what was cut.
 
-        Pooling and length follow a sentence-transformers folder; a plain folder gives the mean of the last states.
+        Pooling and length follow a sentence-transformers folder, or the adapter that learnt vectors; a plain folder
+        gives the mean of the last states.
         `prompt` is the name of one of the folder's prompts, or a text to put in front. `dims` keeps so many numbers of
         each vector, for a model that was trained to be cut there. A text may also be a list of its token ids, with
         special tokens around them or without.
@@ -293,9 +294,14 @@ class Model:
         return find_home(self, head, what, task, pairs)
 
     @property
+    def embedder(self) -> "Model":
+        """Who makes the vectors of `embed`: the adapter that the folder declares for that, or this model itself."""
+        return find_default_home(self, "embed")
+
+    @property
     def vector_width(self) -> int:
         """How many numbers `embed` gives for a text."""
-        pooling = self.sentence.pooling
+        pooling = self.embedder.sentence.pooling
         return pooling.shapes[-1].outputs if pooling.shapes else self.checkpoint.config.width * len(pooling.modes)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from bertsmith.errors import BertsmithError
 from bertsmith.models.adapters import MEMBERS, is_adapter, read_adapter
 from bertsmith.models.files import TASK_FILE, read_json
+from bertsmith.models.sentence import Sentence, adapt_sentence
 from bertsmith.tasks.catalog import HOMES
 from bertsmith.tasks.zero_shot import judges_labels
 
@@ -36,6 +37,15 @@ JOBS = {
 def read_trained(folder: Path) -> dict[str, Any]:
     """What a fine-tuning left about its task."""
     return read_json(folder / TASK_FILE) if (folder / TASK_FILE).exists() else {}
+
+
+def find_sentence(folder: Path, base: Sentence) -> Sentence:
+    """How an adapter makes vectors: as it learnt them; one that learnt something else does as its base."""
+    trained = read_trained(folder)
+    settings = trained.get("settings")
+    if trained.get("task") != JOBS["embed"] or not isinstance(settings, dict):
+        return base
+    return adapt_sentence(base, settings, folder / TASK_FILE)
 
 
 def list_adapters(folder: Path) -> dict[str, Path]:
@@ -78,8 +88,9 @@ def put_adapter(model: "Model", given: str | Path) -> "Model":
         raise BertsmithError(f"{model.folder} has no adapter {str(given)!r} ({known}), and there is no folder of one.")
     checkpoint = read_adapter(folder, model.checkpoint)
     checkpoint.network.pack()  # of the head, where the base is packed
+    sentence = find_sentence(folder, model.sentence)
     return type(model)(
-        folder, checkpoint, model.sentence, model.device, model.predictor.budget, read_trained(folder), base=model
+        folder, checkpoint, sentence, model.device, model.predictor.budget, read_trained(folder), base=model
     )
 
 

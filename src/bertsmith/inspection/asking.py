@@ -125,8 +125,9 @@ def _ask_rerank(model: Able, texts: list[Any], target: Any, at: Any) -> Asked:
 def _ask_similar(model: Able, texts: list[str], target: Any, at: Any) -> Asked:
     """Either text is explained while the other stays as it is: both as nothing at all would be alike."""
     _refuse_target(target, "similar gives one number")
-    home, sentence = _choose_home(model, "embed"), model.sentence
-    task = Embed(model.tokenizer, model.limit, "head", sentence.pooling, normalize=True)
+    home = _choose_home(model, "embed")
+    sentence = home.sentence
+    task = Embed(home.tokenizer, home.limit, "head", sentence.pooling, normalize=True)
     name = sentence.default_prompt
     before = sentence.prompts.get(name, name) if name else ""
     dressed = dress_texts(texts, before, sentence.lower)

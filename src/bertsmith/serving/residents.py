@@ -111,15 +111,16 @@ def make_card(name: str, model: Model, can_search: bool = False) -> Card:
         labels=tuple(model.checkpoint.labels),
         limit=_find_length(model),
         width=model.vector_width,
-        pooling="+".join(model.sentence.pooling.modes),
+        pooling="+".join(model.embedder.sentence.pooling.modes),
         dtype=model.dtype,
         device=str(model.device),
         family=str(model.checkpoint.settings.get("model_type", model.checkpoint.config.family)),
         batch_tokens=model.predictor.budget,
         revision=digest(model.folder),
         created=int(model.folder.stat().st_mtime),
-        prompts=tuple(model.sentence.prompts),
+        prompts=tuple(model.embedder.sentence.prompts),
         mask=model.tokenizer.mask_token or "",
+        vector_limit=model.embedder.limit,
     )
 
 
