@@ -96,7 +96,9 @@ class Question:
         `pairs`: whether it is asked about pairs of texts, where that is known.
         """
         if not self.job.head:
-            return model.embedder if self.name == "embed" else model
+            from bertsmith.resident import find_default_home
+
+            return find_default_home(model, self.name)
         if self.options.get("labels") is not None:  # that were never learnt
             return model.need(self.job.head, "judge labels by inference", "zero-shot")
         return model.need(self.job.head, self.job.what, self.job.task, pairs)

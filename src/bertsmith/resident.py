@@ -94,9 +94,18 @@ def put_adapter(model: "Model", given: str | Path) -> "Model":
     )
 
 
+def find_declared(model: "Model", job: str) -> "Model | None":
+    """The adapter that the folder declares for a job, itself too; nobody where the model has a head of its own."""
+    if job in model.checkpoint.heads:
+        return None
+    base = model.base or model
+    declared = base.adapters.get(base.trained.get(DEFAULTS, {}).get(job, ""))
+    return declared if model in (base, declared) else None
+
+
 def find_default_home(model: "Model", job: str) -> "Model":
     """The adapter that the folder declares for a job which the bare encoder can do too; else the model itself."""
-    return model.adapters.get(model.trained.get(DEFAULTS, {}).get(job, ""), model)
+    return find_declared(model, job) or model
 
 
 def find_home(model: "Model", head: str, what: str, task: str, pairs: bool | None = None) -> "Model":

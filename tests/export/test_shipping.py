@@ -17,6 +17,7 @@ from export.made import ADAPTERS, DEFAULTS, make_adapter, make_all, make_base
 import bertsmith
 from bertsmith.errors import BertsmithError
 from bertsmith.models import hub
+from bertsmith.serving.residents import make_card
 
 TEXTS = ["the film was good", "ann lives in oslo and works at the river"]
 PAIR = ("the film was good", "it was not a fine film")
@@ -88,6 +89,10 @@ def test_each_job_finds_its_adapter(model):
     labels = ["sport", "news"]
     same(model.classify(TEXTS[0], labels=labels), model.use("nli").classify(TEXTS[0], labels=labels))
     same(model.follows(*PAIR), model.use("order").classify(*PAIR))
+    same(model.use("order").follows(*PAIR), model.follows(*PAIR))
+    assert "follows" in make_card("order", model.use("order")).jobs
+    with pytest.raises(BertsmithError, match="no head to tell whether one text follows another"):
+        model.use("nli").follows(*PAIR)
     same(model.score(*PAIR), model.use("alike").score(*PAIR))
     same(model.tag(TEXTS[1]), model.use("names").tag(TEXTS[1]))
     same(model.answer("who works", TEXTS[1]), model.use("answers").answer("who works", TEXTS[1]))
@@ -95,6 +100,15 @@ def test_each_job_finds_its_adapter(model):
     assert model.info()["default_for"]["follows"] == "order"
     again = copy.deepcopy(model)
     same(again.classify(*PAIR), model.classify(*PAIR))
+
+
+def test_a_file_of_pairs_is_answered_by_the_adapter_that_is_declared(model, tmp_path):
+    (tmp_path / "pairs.jsonl").write_text(json.dumps({"text": PAIR[0], "pair": PAIR[1]}) + "\n")
+    bertsmith.predict_file("follows", tmp_path / "pairs.jsonl", tmp_path / "out.jsonl", model)
+    found = json.loads((tmp_path / "out.jsonl").read_text())["answers"]
+    assert [one["label"] for one in found] == [one["label"] for one in model.follows(*PAIR)]
+    with pytest.raises(BertsmithError, match=r"the model was .*adapters/order and is now .*/nli"):
+        bertsmith.predict_file("follows", tmp_path / "pairs.jsonl", tmp_path / "out.jsonl", model.use("nli"))
 
 
 def test_a_declared_default_is_taken(made, tmp_path):
