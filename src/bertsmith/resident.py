@@ -3,14 +3,13 @@
 In: a `Model` and the name or the folder of an adapter. Out: a `Model` that shares everything but the adapter.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.errors import BertsmithError
-from bertsmith.models.adapters import MEMBERS, is_adapter, read_adapter
+from bertsmith.models.adapters import MEMBERS, choose_sentence, is_adapter, read_adapter
 from bertsmith.models.files import TASK_FILE, read_json
-from bertsmith.models.sentence import Sentence, adapt_sentence
 from bertsmith.tasks.catalog import HOMES
 from bertsmith.tasks.zero_shot import judges_labels
 
@@ -32,20 +31,13 @@ JOBS = {
     "choose": "choose",
     "embed": "embed",
 }
+HEADS = {"classify": "classify", "classify-pair": "classify", "follows": "classify", ZERO_SHOT: "classify",
+         "score": "classify", "tag": "tag", "answer": "span", "choose": "choose"}  # fmt: skip
 
 
 def read_trained(folder: Path) -> dict[str, Any]:
     """What a fine-tuning left about its task."""
     return read_json(folder / TASK_FILE) if (folder / TASK_FILE).exists() else {}
-
-
-def find_sentence(folder: Path, base: Sentence) -> Sentence:
-    """How an adapter makes vectors: as it learnt them; one that learnt something else does as its base."""
-    trained = read_trained(folder)
-    settings = trained.get("settings")
-    if trained.get("task") != JOBS["embed"] or not isinstance(settings, dict):
-        return base
-    return adapt_sentence(base, settings, folder / TASK_FILE)
 
 
 def list_adapters(folder: Path) -> dict[str, Path]:
@@ -74,6 +66,16 @@ def check_defaults(given: object, names: Collection[str], path: Path | str) -> N
             raise BertsmithError(f"{path} names {name!r} as the default for {job}; its adapters are {known}.")
 
 
+def check_able(model: "Model", defaults: Mapping[str, str]) -> None:
+    """A default that could not do its job would never be asked."""
+    for job, name in defaults.items():
+        head, learnt = HEADS.get(job), model.adapters[name].trained.get("task")
+        is_able = head in model.adapters[name].checkpoint.heads and _is_meant(model.adapters[name], JOBS[job])
+        if head is not None and not is_able:
+            told = f" (it was fine-tuned for {learnt})" if learnt else ""
+            raise BertsmithError(f"the adapter {name!r} cannot be the default for {job}, which it did not learn{told}.")
+
+
 def put_adapter(model: "Model", given: str | Path) -> "Model":
     """The model with an adapter from a folder."""
     try:
@@ -81,6 +83,8 @@ def put_adapter(model: "Model", given: str | Path) -> "Model":
         is_there = is_adapter(folder)
     except (OSError, ValueError, RuntimeError):
         is_there = False
+    except TypeError:
+        raise BertsmithError(f"an adapter is named by its folder, not by {given!r:.60}.") from None
     if not is_there:
         if not model.adapters:
             raise BertsmithError(f"{str(given)!r} is not the folder of an adapter; name one that is.")
@@ -88,7 +92,7 @@ def put_adapter(model: "Model", given: str | Path) -> "Model":
         raise BertsmithError(f"{model.folder} has no adapter {str(given)!r} ({known}), and there is no folder of one.")
     checkpoint = read_adapter(folder, model.checkpoint)
     checkpoint.network.pack()  # of the head, where the base is packed
-    sentence = find_sentence(folder, model.sentence)
+    sentence = choose_sentence(folder, model.sentence)
     return type(model)(
         folder, checkpoint, sentence, model.device, model.predictor.budget, read_trained(folder), base=model
     )

@@ -111,6 +111,21 @@ def test_a_file_of_pairs_is_answered_by_the_adapter_that_is_declared(model, tmp_
         bertsmith.predict_file("follows", tmp_path / "pairs.jsonl", tmp_path / "out.jsonl", model.use("nli"))
 
 
+@pytest.mark.parametrize(("job", "name"), [("tag", "mood"), ("score", "mood"), ("classify", "alike"),
+                                           ("zero-shot", "mood"), ("answer", "names")])  # fmt: skip
+def test_a_default_that_cannot_do_its_job_is_refused(model, tmp_path, job, name):
+    with pytest.raises(BertsmithError, match=f"^the adapter '{name}' cannot be the default for {job}, which"):
+        bertsmith.export_model(model, tmp_path / "x", to="compact", defaults={job: name})
+    assert not (tmp_path / "x").exists()
+
+
+def test_adapters_come_beside_those_that_were_loaded_with_the_model(made, tmp_path):
+    base, folders = made
+    loaded = bertsmith.load(base, device="cpu", adapters={"mood": folders["mood"]})
+    exported = bertsmith.export_model(loaded, tmp_path / "x", to="compact", adapters={"nli": folders["nli"]})
+    assert list(bertsmith.load(exported.folder).adapters) == ["mood", "nli"]
+
+
 def test_a_declared_default_is_taken(made, tmp_path):
     base, adapters = made
     two = {"first": adapters["mood"], "second": make_adapter(base, tmp_path / "other", "mood", seed=9)}

@@ -144,3 +144,9 @@ def test_settings_that_are_none_are_named(run, bert, field, value, told, tmp_pat
     path.write_text(json.dumps({**known, "settings": {**known["settings"], field: value}}))
     with pytest.raises(BertsmithError, match=f"bertsmith.json {told}"):
         bertsmith.load(bert.ours.folder).use(tmp_path / "adapter")
+
+
+def test_who_goes_on_from_it_reads_as_far(run):
+    files = run.folder.parent / "train.csv", run.folder.parent / "dev.csv"
+    on = bertsmith.finetune("embed", *files, model=run.folder, out=run.folder.parent / "on", dims=[48, 8], **LEARN)
+    assert on.model.limit == LENGTH and on.model.info()["normalize"]

@@ -125,7 +125,7 @@ def _ask_rerank(model: Able, texts: list[Any], target: Any, at: Any) -> Asked:
 def _ask_similar(model: Able, texts: list[str], target: Any, at: Any) -> Asked:
     """Either text is explained while the other stays as it is: both as nothing at all would be alike."""
     _refuse_target(target, "similar gives one number")
-    home = _find_declared(model, "embed") or model
+    home: Any = _find_declared(model, "embed") or model
     sentence = home.sentence
     task = Embed(home.tokenizer, home.limit, "head", sentence.pooling, normalize=True)
     name = sentence.default_prompt

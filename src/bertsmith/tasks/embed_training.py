@@ -18,9 +18,10 @@ from bertsmith.data.matches import pair_examples, scale_of
 from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
 from bertsmith.layers.pooling import Pooling
+from bertsmith.models.adapters import open_sentence
 from bertsmith.models.files import TASK_FILE
 from bertsmith.models.network import Network
-from bertsmith.models.sentence import Sentence, adapt_sentence, read_sentence, read_width, write_sentence
+from bertsmith.models.sentence import Sentence, adapt_sentence, read_width, write_sentence
 from bertsmith.tasks import embed_scores
 from bertsmith.tasks.embed import dress_texts, find_prompt
 from bertsmith.tasks.embed_losses import ANCHOR, NEGATIVE, POSITIVE, contrast, nest, order
@@ -68,7 +69,7 @@ class EmbedPairs(TrainedTask[PairExample, Vectors]):
     def settle(cls, examples: Sequence[PairExample], choices: Mapping[str, Any]) -> Settings:
         """`choices`: source, dims, truncate, length."""
         source = Path(choices["source"])
-        sentence = read_sentence(source)
+        sentence = open_sentence(source)
         settings = cls.settings_of(sentence)
         if not sentence.found:
             settings["normalize"] = True  # as the cosine compares them
