@@ -21,6 +21,8 @@ def embed_texts(
 ) -> Vectors:
     """As `Model.embed` says."""
     given, is_single = list_inputs(texts, model.tokenizer)
+    if normalize is not None and not isinstance(normalize, bool):
+        raise BertsmithError(f"normalize must be True or False, not {normalize!r:.60}.")
     home = model.embedder
     pooling, width = home.sentence.pooling, home.vector_width
     width = width if dims is None else take_dims(dims, width)

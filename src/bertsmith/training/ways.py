@@ -64,7 +64,8 @@ class AdapterWay(Way):
         if last is not None:
             take_adapter(fitted, last)
         count = sum(p.numel() for p in fitted.network.parameters() if p.requires_grad)
-        return fitted, f"{where.removesuffix('.')}; {count:,} numbers of an adapter and the head learn."
+        beside = " and the head" if self.task.head else ""
+        return fitted, f"{where.removesuffix('.')}; {count:,} numbers of an adapter{beside} learn."
 
     def open(self, folder: Path) -> Checkpoint:
         return read_adapter(folder, open_checkpoint(self.source))
