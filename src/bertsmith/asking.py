@@ -91,12 +91,14 @@ class Question:
         return self.job.chunk
 
     def find_home(self, model: "Model", pairs: bool | None = None) -> "Model":
-        """The model, or the adapter on it, that has the head; an error where none has.
+        """The model, or the adapter on it, that has the head or makes the vectors; an error where none has.
 
         `pairs`: whether it is asked about pairs of texts, where that is known.
         """
         if not self.job.head:
-            return model
+            from bertsmith.resident import find_default_home
+
+            return find_default_home(model, self.name)
         if self.options.get("labels") is not None:  # that were never learnt
             return model.need(self.job.head, "judge labels by inference", "zero-shot")
         return model.need(self.job.head, self.job.what, self.job.task, pairs)

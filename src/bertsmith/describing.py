@@ -27,9 +27,10 @@ def name_in_a_line(model: "Model") -> str:
 
 
 def describe(model: "Model") -> dict[str, Any]:
-    config = model.checkpoint.config
+    config, sentence = model.checkpoint.config, model.embedder.sentence
     try:
-        read = {"tokenizer": model.tokenizer.form, "mask_token": model.tokenizer.mask_token, "limit": model.limit}
+        read = {"tokenizer": model.tokenizer.form, "mask_token": model.tokenizer.mask_token, "limit": model.limit,
+                "vector_limit": model.embedder.limit}  # fmt: skip
     except BertsmithError as error:  # a folder of weights alone can still be looked at
         read = {"tokenizer": str(error), "limit": config.limit}
     return {
@@ -48,9 +49,9 @@ def describe(model: "Model") -> dict[str, Any]:
         "trained": {key: value for key, value in model.trained.items() if key in ("task", "run")},
         "vocabulary": config.vocabulary,
         **read,
-        "pooling": "+".join(model.sentence.pooling.modes),
-        "normalize": model.sentence.pooling.normalize,
-        "prompts": model.sentence.prompts,
+        "pooling": "+".join(sentence.pooling.modes),
+        "normalize": sentence.pooling.normalize,
+        "prompts": sentence.prompts,
         "device": str(model.device),
         "dtype": model.dtype,
         "left_out": model.checkpoint.left_out,

@@ -7,7 +7,6 @@ import numpy as np
 
 from bertsmith.answering import answer_all
 from bertsmith.errors import BertsmithError
-from bertsmith.resident import find_default_home
 from bertsmith.tasks.embed import Embed, dress_inputs, rank_similar, take_dims
 from bertsmith.tasks.result import Vectors
 from bertsmith.tasks.texts import list_texts
@@ -22,11 +21,14 @@ def embed_texts(
 ) -> Vectors:
     """As `Model.embed` says."""
     given, is_single = list_inputs(texts, model.tokenizer)
-    pooling, width = model.sentence.pooling, model.vector_width
+    if normalize is not None and not isinstance(normalize, bool):
+        raise BertsmithError(f"normalize must be True or False, not {normalize!r:.60}.")
+    home = model.embedder
+    pooling, width = home.sentence.pooling, home.vector_width
     width = width if dims is None else take_dims(dims, width)
     unit = pooling.normalize if normalize is None else normalize
-    task = Embed(model.tokenizer, model.limit, truncate, pooling, unit, width)
-    vectors = answer_all(find_default_home(model, "embed"), task, _dress(model, given, prompt))
+    task = Embed(home.tokenizer, home.limit, truncate, pooling, unit, width)
+    vectors = answer_all(home, task, _dress(home, given, prompt))
     if is_single:
         found: Vectors = vectors[0]
         return found

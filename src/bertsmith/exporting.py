@@ -66,7 +66,8 @@ def export_model(
     if not isinstance(source, Model):
         model = load(source, device="cpu", download=download, adapters=beside)
     else:
-        model = load(source.folder, device="cpu", adapters=beside) if beside else source
+        own = {name: adapter.folder for name, adapter in source.adapters.items()}
+        model = load(source.folder, device="cpu", adapters={**own, **beside}) if beside else source
     if folder.resolve() == model.folder.resolve():
         raise BertsmithError(f"{folder} is the model itself, which would be lost; give another folder to write to.")
     with _written_new(folder, overwrite) as aside:

@@ -8,9 +8,8 @@ import torch
 
 from bertsmith.errors import BertsmithError
 from bertsmith.model import Model
-from bertsmith.models.adapters import find_base, is_adapter, open_checkpoint
+from bertsmith.models.adapters import open_checkpoint, open_sentence
 from bertsmith.models.hub import find_default, locate
-from bertsmith.models.sentence import read_sentence
 from bertsmith.resident import list_adapters, put_adapter, read_trained
 from bertsmith.tasks.predicting import BUDGETS
 from bertsmith.tasks.texts import take_count
@@ -41,10 +40,12 @@ def load(
     place = find_device(device)
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise BertsmithError(f"dtype={dtype!r} is not a choice; use one of {', '.join(DTYPES)}.")
+    if not isinstance(adapters or {}, Mapping) or not all(isinstance(name, str) for name in adapters or ()):
+        raise BertsmithError(f"adapters must be a dict, the folder of each by its name, not {adapters!r:.60}.")
     batch_tokens = None if batch_tokens is None else take_count("batch_tokens", batch_tokens)
     if threads is not None:
         torch.set_num_threads(take_count("threads", threads))
-    sentence = read_sentence(find_base(folder) if is_adapter(folder) else folder)
+    sentence = open_sentence(folder)
     checkpoint = open_checkpoint(folder, DTYPES[dtype])
     if checkpoint.left_out:
         some = ", ".join(checkpoint.left_out[:8]) + (" …" if len(checkpoint.left_out) > 8 else "")

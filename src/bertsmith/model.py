@@ -19,7 +19,7 @@ from bertsmith.keeping import find_settings, read_tokenizer, write_model
 from bertsmith.models.checkpoint import Checkpoint
 from bertsmith.models.files import take_folder, written_aside
 from bertsmith.models.sentence import Sentence
-from bertsmith.resident import find_default_home, find_home, put_adapter
+from bertsmith.resident import find_declared, find_default_home, find_home, put_adapter
 from bertsmith.tasks.alignment import split_text
 from bertsmith.tasks.choose import Choose, offer
 from bertsmith.tasks.classify import Classify
@@ -109,9 +109,9 @@ class Model:
 
     def follows(self, a: str | Sequence[str], b: str | Sequence[str], *, truncate: Truncate = "head") -> Any:
         """Whether `b` follows `a`: `label, score`, by the next-sentence or the sentence-order head."""
-        home = find_default_home(self, "follows")
+        home = find_declared(self, "follows")
         pairs, single = pair_up("follows", a, b)
-        if home is not self and "follows" not in self.checkpoint.heads:
+        if home is not None:
             Follows(self.tokenizer, self.limit, truncate, ())  # refuses what it would refuse with a head of its own
             ones, others = ([pair[side] for pair in pairs] for side in (0, 1))  # an iterator is at its end by now
             return home.classify(*((ones[0], others[0]) if single else (ones, others)), truncate=truncate)
@@ -224,7 +224,8 @@ class Model:
     ) -> Vectors:
         """A float32 vector for a text, (width,), or for each of several, (n, width); `.truncated` says what was cut.
 
-        Pooling and length follow a sentence-transformers folder; a plain folder gives the mean of the last states.
+        Pooling and length follow a sentence-transformers folder, or the adapter that learnt vectors; a plain folder
+        gives the mean of the last states.
         `prompt` is the name of one of the folder's prompts, or a text to put in front. `dims` keeps so many numbers of
         each vector, for a model that was trained to be cut there. A text may also be a list of its token ids, with
         special tokens around them or without.
@@ -293,9 +294,14 @@ class Model:
         return find_home(self, head, what, task, pairs)
 
     @property
+    def embedder(self) -> "Model":
+        """Who makes the vectors of `embed`: the adapter that the folder declares for that, or this model itself."""
+        return find_default_home(self, "embed")
+
+    @property
     def vector_width(self) -> int:
         """How many numbers `embed` gives for a text."""
-        pooling = self.sentence.pooling
+        pooling = self.embedder.sentence.pooling
         return pooling.shapes[-1].outputs if pooling.shapes else self.checkpoint.config.width * len(pooling.modes)
 
 

@@ -3,12 +3,12 @@
 In: a `Model` and the name or the folder of an adapter. Out: a `Model` that shares everything but the adapter.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.errors import BertsmithError
-from bertsmith.models.adapters import MEMBERS, is_adapter, read_adapter
+from bertsmith.models.adapters import MEMBERS, choose_sentence, is_adapter, read_adapter
 from bertsmith.models.files import TASK_FILE, read_json
 from bertsmith.tasks.catalog import HOMES
 from bertsmith.tasks.zero_shot import judges_labels
@@ -31,6 +31,8 @@ JOBS = {
     "choose": "choose",
     "embed": "embed",
 }
+HEADS = {"classify": "classify", "classify-pair": "classify", "follows": "classify", ZERO_SHOT: "classify",
+         "score": "classify", "tag": "tag", "answer": "span", "choose": "choose"}  # fmt: skip
 
 
 def read_trained(folder: Path) -> dict[str, Any]:
@@ -64,6 +66,16 @@ def check_defaults(given: object, names: Collection[str], path: Path | str) -> N
             raise BertsmithError(f"{path} names {name!r} as the default for {job}; its adapters are {known}.")
 
 
+def check_able(model: "Model", defaults: Mapping[str, str]) -> None:
+    """A default that could not do its job would never be asked."""
+    for job, name in defaults.items():
+        head, learnt = HEADS.get(job), model.adapters[name].trained.get("task")
+        is_able = head in model.adapters[name].checkpoint.heads and _is_meant(model.adapters[name], JOBS[job])
+        if head is not None and not is_able:
+            told = f" (it was fine-tuned for {learnt})" if learnt else ""
+            raise BertsmithError(f"the adapter {name!r} cannot be the default for {job}, which it did not learn{told}.")
+
+
 def put_adapter(model: "Model", given: str | Path) -> "Model":
     """The model with an adapter from a folder."""
     try:
@@ -71,6 +83,8 @@ def put_adapter(model: "Model", given: str | Path) -> "Model":
         is_there = is_adapter(folder)
     except (OSError, ValueError, RuntimeError):
         is_there = False
+    except TypeError:
+        raise BertsmithError(f"an adapter is named by its folder, not by {given!r:.60}.") from None
     if not is_there:
         if not model.adapters:
             raise BertsmithError(f"{str(given)!r} is not the folder of an adapter; name one that is.")
@@ -78,14 +92,24 @@ def put_adapter(model: "Model", given: str | Path) -> "Model":
         raise BertsmithError(f"{model.folder} has no adapter {str(given)!r} ({known}), and there is no folder of one.")
     checkpoint = read_adapter(folder, model.checkpoint)
     checkpoint.network.pack()  # of the head, where the base is packed
+    sentence = choose_sentence(folder, model.sentence)
     return type(model)(
-        folder, checkpoint, model.sentence, model.device, model.predictor.budget, read_trained(folder), base=model
+        folder, checkpoint, sentence, model.device, model.predictor.budget, read_trained(folder), base=model
     )
+
+
+def find_declared(model: "Model", job: str) -> "Model | None":
+    """The adapter that the folder declares for a job, itself too; nobody where the model has a head of its own."""
+    if job in model.checkpoint.heads:
+        return None
+    base = model.base or model
+    declared = base.adapters.get(base.trained.get(DEFAULTS, {}).get(job, ""))
+    return declared if model in (base, declared) else None
 
 
 def find_default_home(model: "Model", job: str) -> "Model":
     """The adapter that the folder declares for a job which the bare encoder can do too; else the model itself."""
-    return model.adapters.get(model.trained.get(DEFAULTS, {}).get(job, ""), model)
+    return find_declared(model, job) or model
 
 
 def find_home(model: "Model", head: str, what: str, task: str, pairs: bool | None = None) -> "Model":

@@ -60,10 +60,11 @@ def index(
         raise BertsmithError(f"{folder} holds no text to search: no file is called {called} (hidden ones aside).")
     if not isinstance(model, Model):
         model = load(model, device=device, threads=threads)
-    tokens = min(TOKENS, model.limit) if passage_tokens is None else take_count("passage_tokens", passage_tokens)
-    if tokens > model.limit:
+    limit = model.embedder.limit
+    tokens = min(TOKENS, limit) if passage_tokens is None else take_count("passage_tokens", passage_tokens)
+    if tokens > limit:
         raise BertsmithError(
-            f"passage_tokens is {tokens:,}, but {model.folder} reads at most {model.limit:,} tokens of a text."
+            f"passage_tokens is {tokens:,}, but {model.embedder.folder} reads at most {limit:,} tokens of a text."
         )
     stored, notes = _bring_up(place, paths, model, tokens, progress)
     return Index(folder, model, stored, [*notes, *notes_of(stored.about)])
@@ -73,7 +74,7 @@ def _bring_up(
     place: Path, paths: dict[str, Path], model: Model, tokens: int, progress: Progress | None
 ) -> tuple[Stored, list[str]]:
     """The index as the files are now, and what there is to say about it."""
-    prompt = find_prompt(model.sentence.prompts, ("document", "passage", "corpus"))
+    prompt = find_prompt(model.embedder.sentence.prompts, ("document", "passage", "corpus"))
 
     cut = Counter[str]()
 
@@ -83,6 +84,7 @@ def _bring_up(
         return found
 
     mark = probe(embed)
+    cut.clear()  # of texts that are no passages
     about = read_about(place)
     stored = open_stored(place, about) if about and not _difference(about, mark, tokens) else None
     if stored is not None and is_current(about, paths):
@@ -175,7 +177,7 @@ class Index:
         by_words = [rank_words(self._stored.bm25.scores(one), depth) for one in queries] if how != "dense" else []
         if how == "bm25":
             return by_words, [0] * len(queries)
-        prompt = find_prompt(self.model.sentence.prompts, ("query", "question"))
+        prompt = find_prompt(self.model.embedder.sentence.prompts, ("query", "question"))
         vectors = self.model.embed(queries, prompt=prompt, normalize=True)
         by_vectors = rank_vectors(self._stored.vectors, np.array(vectors), depth)
         if how == "dense":

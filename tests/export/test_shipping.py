@@ -17,6 +17,7 @@ from export.made import ADAPTERS, DEFAULTS, make_adapter, make_all, make_base
 import bertsmith
 from bertsmith.errors import BertsmithError
 from bertsmith.models import hub
+from bertsmith.serving.residents import make_card
 
 TEXTS = ["the film was good", "ann lives in oslo and works at the river"]
 PAIR = ("the film was good", "it was not a fine film")
@@ -88,6 +89,10 @@ def test_each_job_finds_its_adapter(model):
     labels = ["sport", "news"]
     same(model.classify(TEXTS[0], labels=labels), model.use("nli").classify(TEXTS[0], labels=labels))
     same(model.follows(*PAIR), model.use("order").classify(*PAIR))
+    same(model.use("order").follows(*PAIR), model.follows(*PAIR))
+    assert "follows" in make_card("order", model.use("order")).jobs
+    with pytest.raises(BertsmithError, match="no head to tell whether one text follows another"):
+        model.use("nli").follows(*PAIR)
     same(model.score(*PAIR), model.use("alike").score(*PAIR))
     same(model.tag(TEXTS[1]), model.use("names").tag(TEXTS[1]))
     same(model.answer("who works", TEXTS[1]), model.use("answers").answer("who works", TEXTS[1]))
@@ -95,6 +100,30 @@ def test_each_job_finds_its_adapter(model):
     assert model.info()["default_for"]["follows"] == "order"
     again = copy.deepcopy(model)
     same(again.classify(*PAIR), model.classify(*PAIR))
+
+
+def test_a_file_of_pairs_is_answered_by_the_adapter_that_is_declared(model, tmp_path):
+    (tmp_path / "pairs.jsonl").write_text(json.dumps({"text": PAIR[0], "pair": PAIR[1]}) + "\n")
+    bertsmith.predict_file("follows", tmp_path / "pairs.jsonl", tmp_path / "out.jsonl", model)
+    found = json.loads((tmp_path / "out.jsonl").read_text())["answers"]
+    assert [one["label"] for one in found] == [one["label"] for one in model.follows(*PAIR)]
+    with pytest.raises(BertsmithError, match=r"the model was .*adapters/order and is now .*/nli"):
+        bertsmith.predict_file("follows", tmp_path / "pairs.jsonl", tmp_path / "out.jsonl", model.use("nli"))
+
+
+@pytest.mark.parametrize(("job", "name"), [("tag", "mood"), ("score", "mood"), ("classify", "alike"),
+                                           ("zero-shot", "mood"), ("answer", "names")])  # fmt: skip
+def test_a_default_that_cannot_do_its_job_is_refused(model, tmp_path, job, name):
+    with pytest.raises(BertsmithError, match=f"^the adapter '{name}' cannot be the default for {job}, which"):
+        bertsmith.export_model(model, tmp_path / "x", to="compact", defaults={job: name})
+    assert not (tmp_path / "x").exists()
+
+
+def test_adapters_come_beside_those_that_were_loaded_with_the_model(made, tmp_path):
+    base, folders = made
+    loaded = bertsmith.load(base, device="cpu", adapters={"mood": folders["mood"]})
+    exported = bertsmith.export_model(loaded, tmp_path / "x", to="compact", adapters={"nli": folders["nli"]})
+    assert list(bertsmith.load(exported.folder).adapters) == ["mood", "nli"]
 
 
 def test_a_declared_default_is_taken(made, tmp_path):

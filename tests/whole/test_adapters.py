@@ -65,6 +65,14 @@ def test_resident_together_they_answer_as_models_apart(adapters, encoder):
         "a good book").answers  # fmt: skip
 
 
+@pytest.mark.parametrize("given", [["liked"], "liked", {5: "liked"}, {"liked": 5}, {"liked": None}])
+def test_what_names_no_adapter_is_told(adapters, encoder, given):
+    with pytest.raises(BertsmithError, match=r"adapters must be a dict|an adapter is named by its folder, not by"):
+        bertsmith.load(encoder, adapters=given)
+    with pytest.raises(BertsmithError, match="an adapter is named by its folder, not by 5"):
+        bertsmith.load(encoder, adapters=adapters).use(5)
+
+
 def test_many_threads_may_ask_different_ones(adapters, encoder):
     together = bertsmith.load(encoder, adapters=adapters)
     expected = answers(ask(together.adapters))

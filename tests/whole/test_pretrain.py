@@ -16,6 +16,7 @@ import bertsmith
 from bertsmith.data.batch import Batch
 from bertsmith.data.shards import Corpus
 from bertsmith.errors import BertsmithError
+from bertsmith.inspect import attribute
 from bertsmith.models.checkpoint import load_checkpoint
 from bertsmith.training.devices import Ranks
 from bertsmith.training.pretraining import PretrainingStudy
@@ -90,6 +91,32 @@ def test_words_are_filled(trained, name):
     assert len(found.answers) == 5 and found.answers[0]["token_str"]
     if name == "bert":
         assert bertsmith.load(folder).follows("the river", "bank runs").answers
+
+
+@pytest.mark.parametrize(("family", "asked", "wrong"), [
+    ("bert", "next", "random"), ("bert", "order", "swapped"), ("albert", "next", "random"),
+    ("albert", "order", "swapped"),
+])  # fmt: skip
+def test_pairs_are_told_by_the_question_that_was_learnt(corpus, tmp_path, family, asked, wrong):
+    pretrain(corpus, tmp_path / "made", family, asks=f"masked+{asked}", max_steps=1)
+    model = transformers.AutoModelForPreTraining.from_pretrained(tmp_path / "made")
+    model.save_pretrained(tmp_path / "theirs")
+    transformers.AutoTokenizer.from_pretrained(tmp_path / "made").save_pretrained(tmp_path / "theirs")
+    exported = bertsmith.export_model(tmp_path / "made", tmp_path / "compact", to="compact").folder
+    for folder in (tmp_path / "made", tmp_path / "theirs", exported):
+        opened = bertsmith.load(folder, device="cpu")
+        assert {one["label"] for one in opened.follows("the river", "bank runs")} == {"follows", wrong}
+        explained = attribute(opened, "follows", "the river", "bank runs", target=wrong, steps=2)
+        assert explained.target == wrong
+
+
+def test_a_model_that_goes_on_tells_what_it_was_asked_last(corpus, trained, tmp_path):
+    given = {"max_steps": 1, "lengths": "32", "device": "cpu", "threads": 1}
+    bertsmith.pretrain(corpus, tmp_path / "order", "bert", model=trained / "bert", asks="masked+order", **given)
+    found = bertsmith.load(tmp_path / "order").follows("the river", "bank runs")
+    assert {one["label"] for one in found} == {"follows", "swapped"}
+    bertsmith.pretrain(corpus, tmp_path / "words", "bert", model=tmp_path / "order", asks="masked", **given)
+    assert "pairs" not in json.loads((tmp_path / "words/config.json").read_text())
 
 
 def test_a_generator_opens_elsewhere_too(trained):

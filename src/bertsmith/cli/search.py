@@ -78,7 +78,8 @@ def search(
 
     for given, (result, old) in ask(chunks, question):
         if result.truncated:
-            write_note(f"cut: a query was longer than {made.model.limit:,} tokens; {result.truncated:,} were not seen")
+            most = made.model.embedder.limit
+            write_note(f"cut: a query was longer than {most:,} tokens; {result.truncated:,} were not seen")
         if as_json:
             write_json({"input": given.text, **result.as_dict(), **({} if old is None else {"before": old.answers})})
         elif old is None:

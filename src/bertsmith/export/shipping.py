@@ -15,7 +15,7 @@ from bertsmith.models.adapters import ADAPTER, ADAPTER_CONFIG, MEMBERS, fingerpr
 from bertsmith.models.checkpoint import load_checkpoint
 from bertsmith.models.compact import Store, read_compact, take_store, write_compact
 from bertsmith.models.files import COMPACT, COMPACT_ADAPTER, TASK_FILE, WEIGHTS, read_json, read_noted, write_json
-from bertsmith.resident import DEFAULTS, NAMED, check_defaults
+from bertsmith.resident import DEFAULTS, NAMED, check_able, check_defaults
 
 if TYPE_CHECKING:
     from bertsmith.model import Model
@@ -34,6 +34,7 @@ def write_shipped(
     names = list(model.adapters)
     declared = {**model.trained.get(DEFAULTS, {}), **defaults}
     check_defaults(declared, names, "what is asked for")
+    check_able(model, defaults)
     write_model(model, folder)
     _forget_origin(folder / "config.json", "_name_or_path")
     errors = {"": _pack(folder / WEIGHTS, folder / COMPACT, stores[0])}

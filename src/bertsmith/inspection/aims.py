@@ -14,7 +14,6 @@ from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
 from bertsmith.inspection.subject import Subject
 from bertsmith.models.network import Network
-from bertsmith.models.sentence import Sentence
 from bertsmith.tasks.task import Row, Task
 from bertsmith.tasks.trained import TrainedTask
 from bertsmith.text.encoding import Encoding
@@ -22,8 +21,6 @@ from bertsmith.text.encoding import Encoding
 
 class Able(Subject, Protocol):
     """A subject that can be asked for jobs, as `bertsmith.Model` can."""
-
-    sentence: Sentence
 
     def need(self, head: str, what: str = "do that", task: str = "", pairs: bool | None = None) -> Any: ...
 

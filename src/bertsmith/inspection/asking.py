@@ -15,7 +15,7 @@ from bertsmith.data.examples import NumberExample, TextExample
 from bertsmith.errors import BertsmithError
 from bertsmith.inspection.aims import Able, Aim, Asked, pick, see
 from bertsmith.inspection.asking_places import ask_answer, ask_fill, ask_tag
-from bertsmith.resident import find_default_home
+from bertsmith.resident import find_declared
 from bertsmith.tasks.choose import Choose, offer
 from bertsmith.tasks.classes import positive_label
 from bertsmith.tasks.classify import Classify
@@ -72,8 +72,8 @@ def _ask_score(model: Able, texts: list[str], target: Any, at: Any) -> Asked:
 
 
 def _ask_follows(model: Able, texts: list[str], target: Any, at: Any) -> Asked:
-    home = _choose_home(model, "follows")
-    if home is not model and "follows" not in model.checkpoint.heads:  # a class of pairs, on an adapter
+    home = _find_declared(model, "follows")
+    if home is not None:  # a class of pairs, on an adapter
         return replace(_ask_classify(home, texts, target, at), job="follows")
     home = model.need("follows", "tell whether one text follows another")
     task = Follows(model.tokenizer, model.limit, "head", home.checkpoint.heads["follows"].labels)
@@ -125,8 +125,9 @@ def _ask_rerank(model: Able, texts: list[Any], target: Any, at: Any) -> Asked:
 def _ask_similar(model: Able, texts: list[str], target: Any, at: Any) -> Asked:
     """Either text is explained while the other stays as it is: both as nothing at all would be alike."""
     _refuse_target(target, "similar gives one number")
-    home, sentence = _choose_home(model, "embed"), model.sentence
-    task = Embed(model.tokenizer, model.limit, "head", sentence.pooling, normalize=True)
+    home: Any = _find_declared(model, "embed") or model
+    sentence = home.sentence
+    task = Embed(home.tokenizer, home.limit, "head", sentence.pooling, normalize=True)
     name = sentence.default_prompt
     before = sentence.prompts.get(name, name) if name else ""
     dressed = dress_texts(texts, before, sentence.lower)
@@ -148,9 +149,9 @@ def _take(number: int) -> Callable[[Tensor], Tensor]:
     return lambda scores: scores[0, number]
 
 
-def _choose_home(model: Any, job: str) -> Any:
+def _find_declared(model: Any, job: str) -> Any:
     """Who answers where the bare encoder could, as the model's method of that name chooses."""
-    return find_default_home(model, job)
+    return find_declared(model, job)
 
 
 def _open(model: Able, kind: Any, what: str, pairs: bool | None = None) -> tuple[Any, Any]:

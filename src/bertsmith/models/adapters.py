@@ -25,7 +25,7 @@ from bertsmith.models.hub import locate, name_of
 from bertsmith.models.lora import check_usual, each_low, fill_lora, give_lora, lay_lora, name_targets
 from bertsmith.models.names import names_of
 from bertsmith.models.network import Network
-from bertsmith.models.sentence import read_sentence
+from bertsmith.models.sentence import Sentence, adapt_sentence, read_sentence
 
 ADAPTER, ADAPTER_CONFIG, MEMBERS = "adapter_model.safetensors", "adapter_config.json", "adapters"
 PREFIX = "base_model.model."
@@ -76,6 +76,21 @@ def find_base(folder: Path) -> Path:
 def find_encoder(folder: Path) -> Path:
     """Where a model's encoder and its tokenizer lie."""
     return read_sentence(find_base(folder) if is_adapter(folder) else folder).encoder
+
+
+def open_sentence(folder: Path) -> Sentence:
+    """How a model folder or an adapter makes vectors."""
+    return choose_sentence(folder, read_sentence(find_base(folder))) if is_adapter(folder) else read_sentence(folder)
+
+
+def choose_sentence(folder: Path, base: Sentence) -> Sentence:
+    """How an adapter makes vectors: as it learnt them; one that learnt something else does as its base."""
+    path = folder / TASK_FILE
+    trained = read_json(path) if path.exists() else {}
+    settings = trained.get("settings")
+    if trained.get("task") != "embed" or not isinstance(settings, dict):
+        return base
+    return adapt_sentence(base, settings, path)
 
 
 def share_network(base: Network, shapes: Mapping[str, HeadShape]) -> Network:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from bertsmith.errors import BertsmithError
 from bertsmith.models import bert
-from bertsmith.models.family import FamilyHead, Settings, refuse, share
+from bertsmith.models.family import FamilyHead, Settings, name_pairs, refuse, share
 
 _LAYER = "encoder.albert_layer_groups.*.albert_layers.0."
 NAMES: dict[str, str | tuple[str, ...]] = {
@@ -32,8 +32,8 @@ POOLER = {"dense": "{}.pooler"}
 def heads(settings: Settings) -> dict[str, FamilyHead]:
     found = bert.heads(settings)
     found["mask"] = replace(found["mask"], names=MASK)
-    order = {**POOLER, "out": "sop_classifier.classifier"}
-    found["follows"] = replace(found["follows"], suffix="ForPreTraining", names=order, labels=("follows", "swapped"))
+    order, labels = {**POOLER, "out": "sop_classifier.classifier"}, name_pairs(settings, "order")
+    found["follows"] = replace(found["follows"], suffix="ForPreTraining", names=order, labels=labels)
     for name in ("classify", "choose"):
         found[name] = replace(found[name], names={**POOLER, "out": "classifier"})
     found["pool"] = replace(found["pool"], names=POOLER)

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from bertsmith.models.family import Family, FamilyHead, Settings, refuse, share
+from bertsmith.models.family import Family, FamilyHead, Settings, name_pairs, refuse, share
 
 FIELDS = {
     "vocabulary": "vocab_size",
@@ -59,7 +59,7 @@ def heads(settings: Settings) -> dict[str, FamilyHead]:
         "follows": FamilyHead(
             "ForNextSentencePrediction",
             {**POOLER, "out": "cls.seq_relationship"},
-            labels=("follows", "random"),
+            labels=name_pairs(settings, "next"),
             **pooled,
         ),
         "classify": FamilyHead("ForSequenceClassification", {**POOLER, "out": "classifier"}, **pooled, drops=True),

@@ -17,7 +17,7 @@ from bertsmith.layers.config import Config, HeadShape
 from bertsmith.models import bert, tensorflow
 from bertsmith.models.compact import read_weights
 from bertsmith.models.families import find_family
-from bertsmith.models.family import Family, FamilyHead
+from bertsmith.models.family import PAIRS, Family, FamilyHead
 from bertsmith.models.featured import BLOCK, find_own_heads, own_names, read_features
 from bertsmith.models.files import (
     WEIGHTS,
@@ -180,6 +180,8 @@ def save_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     suffix = _suffix(checkpoint.heads) if network.features is None else "Model"
     settings["architectures"] = [family.model_class(settings["model_type"]) + suffix]
     settings.pop(BLOCK, None)
+    if "follows" not in checkpoint.heads:
+        settings.pop(PAIRS, None)
     if network.features is not None:
         settings[BLOCK] = asdict(network.features)
     settings["dtype"] = str(network.embed.tokens.weight.dtype).removeprefix("torch.")

@@ -24,6 +24,9 @@ ACTIVATION_NAMES = {
     "swish": "silu",
     "tanh": "tanh",
 }
+# What may be asked of two texts, and what the two outputs of the head for that then mean.
+FOLLOWS = {"next": ("follows", "random"), "order": ("follows", "swapped")}
+PAIRS = "pairs"  # in config.json: which of them a pretraining here asked
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,11 @@ def share(setting: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
         raise BertsmithError(f"config.json has {setting} = {value!r}; it must be at least 0 and less than 1.")
     return float(value)
+
+
+def name_pairs(settings: Settings, usual: str) -> tuple[str, ...]:
+    """What the head for two texts tells: by the question that it learnt, else by the one that its family asks."""
+    return FOLLOWS.get(str(settings.get(PAIRS)), FOLLOWS[usual])
 
 
 def refuse(settings: Settings, setting: str, allowed: tuple[Any, ...], why: str) -> None:

@@ -13,7 +13,7 @@ from bertsmith.errors import BertsmithError
 from bertsmith.layers.config import Config
 from bertsmith.models.checkpoint import Checkpoint
 from bertsmith.models.families import find_preset
-from bertsmith.models.family import Family, FamilyHead
+from bertsmith.models.family import PAIRS, Family, FamilyHead
 from bertsmith.models.fitting import fresh_tensor
 from bertsmith.models.network import Network
 
@@ -22,16 +22,18 @@ INTO_STREAM = ("attention.out.weight", "feed.down.weight")  # what adds to the r
 
 def make_fresh(
     preset: str, heads: Sequence[str], sizes: Mapping[str, Any], tokens: Mapping[str, int], seed: int = 0,
-    changed: Mapping[str, int] | None = None, zero_outputs: bool = False,
+    changed: Mapping[str, int] | None = None, zero_outputs: bool = False, pairs: str = "",
 ) -> Checkpoint:  # fmt: skip
     """`sizes` replace fields of the preset's `Config`, and so do those `changed`, by which others are scaled.
 
     `tokens` are the ids that config.json names, by role. `zero_outputs`: at first no block adds anything to the stream.
+    `pairs`: what is asked of two texts (`family.FOLLOWS`), if anything.
     """
     family, config = find_preset(preset)
     config = scale(_resize(config, sizes), changed or {})
-    known = find_heads(family, heads, family.fresh)
     settings = {**family.fresh, **{key: value for key, value in _ids(tokens).items() if value is not None}}
+    settings |= {PAIRS: pairs} if pairs else {}
+    known = find_heads(family, heads, settings)
     # RoBERTa counts positions from behind its padding id: train with the ones that whoever opens the folder will use.
     first = family.config(family.settings(config, settings)).first_position
     config = replace(config, first_position=first)
@@ -40,9 +42,14 @@ def make_fresh(
     return Checkpoint(family, config, known, network, settings)
 
 
-def make_further(checkpoint: Checkpoint, heads: Sequence[str], seed: int, dropout: float | None) -> Checkpoint:
-    """A trained encoder with these heads: its own where it has them, else fresh ones."""
-    known = find_heads(checkpoint.family, heads, checkpoint.settings)
+def make_further(
+    checkpoint: Checkpoint, heads: Sequence[str], seed: int, dropout: float | None, pairs: str = ""
+) -> Checkpoint:
+    """A trained encoder with these heads: its own where it has them, else fresh ones; `pairs` as in `make_fresh`."""
+    labels = ("id2label", "label2id", "problem_type", PAIRS)  # of a head that is not kept, or learns something else
+    settings = {key: value for key, value in checkpoint.settings.items() if key not in labels}
+    settings |= {PAIRS: pairs} if pairs else {}
+    known = find_heads(checkpoint.family, heads, settings)
     config = checkpoint.config
     if dropout is not None:
         config = replace(config, dropout=dropout, attention_dropout=dropout, head_dropout=dropout)
@@ -54,8 +61,6 @@ def make_further(checkpoint: Checkpoint, heads: Sequence[str], seed: int, dropou
             source = next((there + name.removeprefix(here) for here, there in origins if name.startswith(here)), name)
             if source in checkpoint.network.names:
                 network.get_parameter(name).copy_(checkpoint.network.tensor(source))
-    labels = ("id2label", "label2id", "problem_type")  # of a head that is not kept
-    settings = {key: value for key, value in checkpoint.settings.items() if key not in labels}
     return Checkpoint(checkpoint.family, config, known, network, settings)
 
 

@@ -4,7 +4,8 @@ In: a folder. Out: where its encoder lies, the `Pooling`, the longest input and 
 """
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -88,6 +89,23 @@ def read_sentence(folder: Path) -> Sentence:
     )
 
 
+def adapt_sentence(base: Sentence, settings: Mapping[str, Any], path: Path) -> Sentence:
+    """How an adapter that learnt vectors makes them: as the settings in its file say, else as its base does."""
+    own = replace(base, found=True, similarity="cosine")
+    if "pooling" in settings:
+        modes = tuple(settings["pooling"]) if isinstance(settings["pooling"], list) else (settings["pooling"],)
+        _check_modes(modes, path)
+        own.pooling = Pooling(modes, (), bool(settings.get("normalize"))).eval()
+    if "prompts" in settings:
+        named = {"prompts": settings["prompts"], "default_prompt_name": settings.get("default_prompt")}
+        own.prompts, own.default_prompt = _prompts(named, path)
+    own.lower = bool(settings.get("lower", base.lower))
+    own.limit = settings.get("length", base.limit)
+    if own.limit is not None and _limit(own.limit) is None:
+        raise BertsmithError(f"{path} has the length {own.limit!r}; that is a number of tokens, 3 or more.")
+    return own
+
+
 def _modules(path: Path) -> list[tuple[str, Path]]:
     """The kind and the folder of each module that computes something, in the one order that is read here."""
     try:
@@ -150,12 +168,16 @@ def _modes(path: Path) -> tuple[str, ...]:
     named = settings.get("pooling_mode")
     modes = tuple(named) if isinstance(named, list) else (named,) if named else ()
     modes = modes or tuple(mode for switch, mode in SWITCHES.items() if settings.get(switch)) or ("mean",)
-    unknown = [mode for mode in modes if not isinstance(mode, str) or mode not in POOLINGS]
-    if unknown:
-        raise BertsmithError(f"{path} has the pooling {unknown[0]!r}; known are {', '.join(POOLINGS)}.")
+    _check_modes(modes, path)
     if settings.get("include_prompt") is False:
         raise BertsmithError(f"{path} leaves the prompt out of the pooling (include_prompt), which is not read here.")
     return modes
+
+
+def _check_modes(modes: tuple[Any, ...], path: Path) -> None:
+    unknown = [mode for mode in modes if not isinstance(mode, str) or mode not in POOLINGS]
+    if unknown:
+        raise BertsmithError(f"{path} has the pooling {unknown[0]!r}; known are {', '.join(POOLINGS)}.")
 
 
 def _dense(place: Path) -> tuple[DenseShape, dict[str, Tensor]]:

@@ -51,6 +51,11 @@ class Made:
     aside: dict[str, nn.Module] = field(default_factory=dict)  # of other families: what learns with it, by name
     notes: list[str] = field(default_factory=list)  # sentences about what a person may not expect
 
+    @property
+    def pairs(self) -> str:
+        """What is asked of two texts, if anything."""
+        return "" if self.rows == "single" else self.rows
+
     def attach(self, checkpoint: Checkpoint) -> None:
         """Give the network the parts that learn with it, so that one optimizer moves them all."""
         generator, judge = None, None

@@ -62,6 +62,7 @@ class Card:
     created: int  # seconds since 1970
     prompts: tuple[str, ...] = ()  # the names of what can be put in front of a text
     mask: str = ""  # how a masked word is written, where the tokenizer has one
+    vector_limit: int = 0  # the longest row that becomes a vector
 
 
 class Backend(Protocol):

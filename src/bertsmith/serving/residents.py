@@ -12,7 +12,7 @@ from typing import Any
 
 from bertsmith.errors import BertsmithError
 from bertsmith.model import Model
-from bertsmith.resident import DEFAULTS, rank_how
+from bertsmith.resident import find_declared, rank_how
 from bertsmith.searching import Index
 from bertsmith.serving.asks import Card, Refusal
 
@@ -111,15 +111,16 @@ def make_card(name: str, model: Model, can_search: bool = False) -> Card:
         labels=tuple(model.checkpoint.labels),
         limit=_find_length(model),
         width=model.vector_width,
-        pooling="+".join(model.sentence.pooling.modes),
+        pooling="+".join(model.embedder.sentence.pooling.modes),
         dtype=model.dtype,
         device=str(model.device),
         family=str(model.checkpoint.settings.get("model_type", model.checkpoint.config.family)),
         batch_tokens=model.predictor.budget,
         revision=digest(model.folder),
         created=int(model.folder.stat().st_mtime),
-        prompts=tuple(model.sentence.prompts),
+        prompts=tuple(model.embedder.sentence.prompts),
         mask=model.tokenizer.mask_token or "",
+        vector_limit=model.embedder.limit,
     )
 
 
@@ -134,7 +135,7 @@ def list_jobs(model: Model) -> list[str]:
     """What the heads of one model can be asked; a head of classes is for numbers or for ranking, too."""
     heads = model.checkpoint.heads
     jobs = [job for head in heads for job in JOBS_OF.get(head, ())]
-    jobs += ["follows"] * ("follows" in model.trained.get(DEFAULTS, {}))  # an adapter does it
+    jobs += ["follows"] * (find_declared(model, "follows") is not None)  # an adapter does it
     jobs += ["lens"] * (LENS in heads) + ["attribution"] * any(head in heads for head in EXPLAINED)
     if "classify" not in model.checkpoint.heads:
         return jobs

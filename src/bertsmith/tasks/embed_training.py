@@ -18,8 +18,10 @@ from bertsmith.data.matches import pair_examples, scale_of
 from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
 from bertsmith.layers.pooling import Pooling
+from bertsmith.models.adapters import open_sentence
+from bertsmith.models.files import TASK_FILE
 from bertsmith.models.network import Network
-from bertsmith.models.sentence import Sentence, read_sentence, read_width, write_sentence
+from bertsmith.models.sentence import Sentence, adapt_sentence, read_width, write_sentence
 from bertsmith.tasks import embed_scores
 from bertsmith.tasks.embed import dress_texts, find_prompt
 from bertsmith.tasks.embed_losses import ANCHOR, NEGATIVE, POSITIVE, contrast, nest, order
@@ -67,7 +69,7 @@ class EmbedPairs(TrainedTask[PairExample, Vectors]):
     def settle(cls, examples: Sequence[PairExample], choices: Mapping[str, Any]) -> Settings:
         """`choices`: source, dims, truncate, length."""
         source = Path(choices["source"])
-        sentence = read_sentence(source)
+        sentence = open_sentence(source)
         settings = cls.settings_of(sentence)
         if not sentence.found:
             settings["normalize"] = True  # as the cosine compares them
@@ -175,14 +177,10 @@ class EmbedPairs(TrainedTask[PairExample, Vectors]):
         return {"labels": [], "pairs": True, "errors": errors}
 
     def dress(self, folder: Path) -> None:
-        """What sentence-transformers reads; an adapter pools as its base does, and has none of it."""
-        if not (folder / "config.json").exists():
-            return
-        own = self.settings
-        write_sentence(
-            Sentence(folder, self.pooling, self.length, dict(own["prompts"]), own["default_prompt"], "cosine",
-                     bool(own["lower"]), found=True), folder,
-        )  # fmt: skip
+        """What sentence-transformers reads; an adapter has none of it, its settings say the same."""
+        if (folder / "config.json").exists():
+            settings = {**self.settings, "length": self.length}
+            write_sentence(adapt_sentence(Sentence(folder), settings, folder / TASK_FILE), folder)
 
 
 def refuse_one_number(numbers: Sequence[float]) -> None:

@@ -98,7 +98,7 @@ def _begin(recipe: Recipe, corpus: Corpus, made: Made) -> Checkpoint:
     family, _ = find_preset(recipe.preset)
     heads = made.heads(family, family.fresh)
     specials, zero = corpus.specials, training.zero_outputs
-    return make_fresh(recipe.preset, heads, sizes, specials, training.seed, recipe.changed, zero)
+    return make_fresh(recipe.preset, heads, sizes, specials, training.seed, recipe.changed, zero, made.pairs)
 
 
 def find_new_pieces(base: Path, corpus: Corpus) -> dict[int, tuple[int, ...]]:
@@ -128,7 +128,7 @@ def _go_on(
         told = f"{base} knows {known.config.vocabulary:,} ids, and {corpus.folder} holds {corpus.vocabulary:,}"
         raise BertsmithError(f"{told}; build the corpus with the model's own tokenizer.")
     heads = made.heads(known.family, known.settings)
-    checkpoint = make_further(known, heads, recipe.training.seed, recipe.training.dropout)
+    checkpoint = make_further(known, heads, recipe.training.seed, recipe.training.dropout, made.pairs)
     own = [name for name in heads if name in known.heads]
     fresh = [name for name in heads if name not in known.heads]
     told = f"; its head for {' and '.join(own)} goes on training" if own else ""

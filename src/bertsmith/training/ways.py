@@ -84,7 +84,8 @@ class AdapterWay(Way):
             go_on_from(fitted, self.source)
             where = f"{where.removesuffix('.')}; the adapter's own matrices go on."
         count = sum(p.numel() for p in fitted.network.parameters() if p.requires_grad)
-        return fitted, f"{where.removesuffix('.')}; {count:,} numbers of an adapter and the head learn."
+        beside = " and the head" if self.task.head else ""
+        return fitted, f"{where.removesuffix('.')}; {count:,} numbers of an adapter{beside} learn."
 
     def open(self, folder: Path) -> Checkpoint:
         return read_adapter(folder, open_checkpoint(self.base))

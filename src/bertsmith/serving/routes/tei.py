@@ -183,7 +183,7 @@ async def tell_info(request: Request) -> JsonAnswer:
             "served_model_name": card.id,
             "model_type": {kind: {"pooling": card.pooling} if kind == "embedding" else about},
             "max_concurrent_requests": settings.requests,
-            "max_input_length": card.limit,
+            "max_input_length": card.vector_limit if kind == "embedding" else card.limit,
             "max_batch_tokens": card.batch_tokens,
             "max_batch_requests": None,
             "max_client_batch_size": settings.inputs,
