@@ -8,6 +8,7 @@ import torch
 from tasks.made import CLOSE
 
 from bertsmith.errors import BertsmithError
+from bertsmith.tasks.predicting import Predictor
 
 WORDS = ["the", "quick", "fox", "is", "lazy", "paris", "good", "of", "dog"]
 LONG = " ".join(WORDS[i % 9] for i in range(100))  # 102 tokens
@@ -168,6 +169,29 @@ def test_masks_far_apart(bert):
         ids, at = central_window(bert.ours, text, number)
         top = bert.log_chances(ids)[at].exp().topk(5)
         assert [a["token"] for a in result[number]] == top.indices.tolist()
+
+
+@pytest.mark.parametrize("targets", [None, ["dog", "the"]])
+def test_each_window_is_read_once_however_many_masks_it_has(bert, monkeypatch, targets):
+    """600 masks of a text were 600 rows, most of them the same."""
+    run, counts = Predictor.run, []
+
+    def count(self, task, rows):
+        counts.append(len(rows))
+        return run(self, task, rows)
+
+    monkeypatch.setattr(Predictor, "run", count)
+    text = masked_at(list(range(0, 300, 3)), count=300)
+    result = bert.ours.fill(text, targets=targets)
+    windows = bert.ours.tokenizer.windows(text, length=64, overlap=31)
+    assert counts == [len(windows)] and len(result) == 100
+    for number in range(0, 100, 9):
+        ids, at = central_window(bert.ours, text, number)
+        chances = bert.log_chances(ids)[at].exp()
+        found = [a["token"] for a in result[number]]
+        if targets is None:
+            assert found == chances.topk(5).indices.tolist()
+        assert [a["score"] for a in result[number]] == pytest.approx(chances[found].tolist(), abs=CLOSE)
 
 
 def test_joint_of_masks_far_apart(bert):

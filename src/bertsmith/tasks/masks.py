@@ -24,6 +24,17 @@ class MaskRow(Row):
 
 
 @dataclass
+class SharedRow(Row):
+    """A row that is read once for several with the same ids; all want as many pieces, or each names its own."""
+
+    asks: Sequence[MaskRow] = ()
+
+    @classmethod
+    def of(cls, asks: Sequence[MaskRow]) -> "SharedRow":
+        return cls(asks[0].ids, asks[0].segments, at=[ask.at[0] for ask in asks], asks=asks)
+
+
+@dataclass
 class Mask:
     span: Span
     places: dict[int, int] = field(default_factory=dict)  # window -> position in its row
@@ -37,7 +48,7 @@ class MaskedText:
     masks: list[Mask]
     dropped: int
 
-    def row(self, mask: Mask, filled: Mapping[int, int], best: int = 0, wanted: Sequence[int] = ()) -> MaskRow:
+    def row(self, mask: Mask, filled: Mapping[int, int], best: int) -> MaskRow:
         """The row that asks for `mask`, with the masks of these numbers filled by these ids."""
         window = self.windows[mask.window]
         ids = list(window.ids)
@@ -45,16 +56,18 @@ class MaskedText:
             place = self.masks[number].places.get(mask.window)
             if place is not None:
                 ids[place] = id
-        return MaskRow(ids, window.segments, at=[mask.places[mask.window]], best=best, wanted=wanted)
+        return MaskRow(ids, window.segments, at=[mask.places[mask.window]], best=best)
 
-    def row_of_pieces(self, mask: Mask, pieces: list[int], known: int, mask_id: int) -> MaskRow:
-        """The row that asks for piece number `known` of a word in the mask's place, the pieces before it given."""
+    def row_of_pieces(
+        self, mask: Mask, size: int, before: Sequence[int], wanted: Sequence[int], mask_id: int
+    ) -> MaskRow:
+        """The row that asks for the next piece of words of `size` pieces in the mask's place, those `before` given."""
         window = self.windows[mask.window]
         place = mask.places[mask.window]
-        word = [*pieces[:known], *[mask_id] * (len(pieces) - known)]
+        word = [*before, *[mask_id] * (size - len(before))]
         ids = [*window.ids[:place], *word, *window.ids[place + 1 :]]
         segments = [*window.segments[:place], *[window.segments[place]] * len(word), *window.segments[place + 1 :]]
-        return MaskRow(ids, segments, at=[place + known], wanted=[pieces[known]])
+        return MaskRow(ids, segments, at=[place + len(before)], wanted=wanted)
 
 
 def masked_texts(tokenizer: Tokenizer, given: Any) -> list[str]:
