@@ -7,6 +7,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from bertsmith.errors import BertsmithError
 from bertsmith.resident import ZERO_SHOT
 from bertsmith.tasks.texts import list_texts
 from bertsmith.tasks.trained import TrainedTask
@@ -20,10 +21,18 @@ VERBS = {"span": "answer", "regress": "score"}  # tasks that are called otherwis
 log_cuts = logging.getLogger("bertsmith.cuts")
 
 
-def answer_all(model: "Model", task: Any, examples: Sequence[Any]) -> list[Any]:
-    """An answer for each example, by the model or the adapter on it that has the head; one warning for all cuts."""
+def answer_all(model: "Model", task: Any, examples: Sequence[Any], called: str = "") -> list[Any]:
+    """An answer for each example, by the model or the adapter on it that has the head; one warning for all cuts.
+
+    An example at fault is `called` by its number, as in "text 2", where it is one of several.
+    """
     home = model.need(task.head, "do that", task.name) if task.head else model
-    answers: list[Any] = home.predictor.predict(task, examples)
+    try:
+        answers: list[Any] = home.predictor.predict(task, examples)
+    except BertsmithError:
+        if called and len(examples) > 1:
+            _name_fault(task, examples, called)
+        raise
     cut = [answer.truncated for answer in answers if answer.truncated]
     if cut:
         log_cuts.warning(
@@ -34,9 +43,18 @@ def answer_all(model: "Model", task: Any, examples: Sequence[Any]) -> list[Any]:
     return answers
 
 
-def answer_given(model: "Model", task: Any, examples: Sequence[Any], is_single: bool) -> Any:
+def _name_fault(task: Any, examples: Sequence[Any], called: str) -> None:
+    """The error of the first example that cannot be asked about, if it is the examples' fault at all."""
+    for number, example in enumerate(examples, 1):
+        try:
+            next(task.talk(example, *task.rows([example])), None)
+        except BertsmithError as error:
+            raise BertsmithError(f"{called} {number}: {error}") from None
+
+
+def answer_given(model: "Model", task: Any, examples: Sequence[Any], is_single: bool, called: str = "text") -> Any:
     """The answer where one input was given, as the only example; else all of them."""
-    answers = answer_all(model, task, examples)
+    answers = answer_all(model, task, examples, called)
     return answers[0] if is_single else answers
 
 

@@ -26,7 +26,7 @@ def embed_texts(
     width = width if dims is None else take_dims(dims, width)
     unit = pooling.normalize if normalize is None else normalize
     task = Embed(model.tokenizer, model.limit, truncate, pooling, unit, width)
-    vectors = answer_all(find_default_home(model, "embed"), task, _dress(model, given, prompt))
+    vectors = answer_all(find_default_home(model, "embed"), task, _dress(model, given, prompt), "text")
     if is_single:
         found: Vectors = vectors[0]
         return found

@@ -25,8 +25,7 @@ from bertsmith.tasks.choose import Choose, offer
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.embed import Hidden, choose_layers
 from bertsmith.tasks.fill import Fill
-from bertsmith.tasks.follows import Follows
-from bertsmith.tasks.masks import masked_texts
+from bertsmith.tasks.follows import Follows, FollowsByClass
 from bertsmith.tasks.predicting import Predictor
 from bertsmith.tasks.regress import Regress
 from bertsmith.tasks.rerank import Rerank, ask_ranks
@@ -104,7 +103,6 @@ class Model:
         geometric mean.
         """
         self.need("mask", "fill masks")
-        text = text if isinstance(text, str) else masked_texts(self.tokenizer, text)
         return answer_texts(self, Fill(self.tokenizer, self.limit, truncate, top_k, targets), text)
 
     def follows(self, a: str | Sequence[str], b: str | Sequence[str], *, truncate: Truncate = "head") -> Any:
@@ -112,9 +110,8 @@ class Model:
         home = find_default_home(self, "follows")
         pairs, single = pair_up("follows", a, b)
         if home is not self and "follows" not in self.checkpoint.heads:
-            Follows(self.tokenizer, self.limit, truncate, ())  # refuses what it would refuse with a head of its own
-            ones, others = ([pair[side] for pair in pairs] for side in (0, 1))  # an iterator is at its end by now
-            return home.classify(*((ones[0], others[0]) if single else (ones, others)), truncate=truncate)
+            by_class = FollowsByClass(*take_head(home, "classify", "classify texts", Classify, truncate))
+            return answer_given(home, by_class, [TextExample(a, b) for a, b in pairs], single)
         home = self.need("follows", "tell whether one text follows another")
         task = Follows(self.tokenizer, self.limit, truncate, home.checkpoint.heads["follows"].labels)
         return answer_given(self, task, pairs, single)
@@ -174,7 +171,7 @@ class Model:
     ) -> Any:
         """Which choice goes with a prompt: `index, choice, score`, best first; several prompts have a list each."""
         task = Choose(*take_head(self, "choose", "choose", Choose, truncate))
-        return answer_given(self, task, offer(prompt, choices), isinstance(prompt, str))
+        return answer_given(self, task, offer(prompt, choices), isinstance(prompt, str), "prompt")
 
     def tag(self, text: str | Sequence[str], *, aggregation: str = "first", truncate: Truncate | None = None) -> Any:
         """The entities of a text: `entity_group, score, word, start, end`; the tag of each word is in `.tags`."""
@@ -200,7 +197,7 @@ class Model:
         if answer_length is not None:
             settings = {**settings, "answer_length": answer_length}
         task = Span(tokenizer, limit, policy, settings, top_k=top_k)
-        return answer_given(self, task, ask_spans(question, context), isinstance(question, str))
+        return answer_given(self, task, ask_spans(question, context), isinstance(question, str), "question")
 
     def predict(
         self, kind: type[TrainedTask[Any, Any]], examples: Sequence[Any], *, truncate: Truncate | None = None
@@ -247,7 +244,7 @@ class Model:
         `raw`: scores are the head's numbers, whose sigmoid is the usual score.
         """
         task = Rerank(*take_head(self, "classify", "rerank texts", Rerank, truncate), top_k, raw)
-        return answer_given(self, task, ask_ranks(query, texts), isinstance(query, str))
+        return answer_given(self, task, ask_ranks(query, texts), isinstance(query, str), "query")
 
     def hidden(
         self,

@@ -56,16 +56,23 @@ def test_follows_cuts_the_longer_text(bert_pairs):
 
 
 def test_error_is_one_sentence(bert, bert_pairs):
-    asks = [
-        lambda: bert.ours.fill(f"[MASK] {LONG}", truncate="error"),
-        lambda: bert.ours.embed(LONG, truncate="error"),
-        lambda: bert.ours.hidden(["it is", LONG], truncate="error"),
-        lambda: bert_pairs.ours.follows(LONG, "dog", truncate="error"),
-    ]
-    for ask, count in zip(asks, (103, 102, 102, 104), strict=True):
-        with pytest.raises(BertsmithError, match=f"has {count} ids but at most length=64 fit") as error:
+    """It names the text where there are several, and windows where the job has them."""
+    asks = {
+        "the input has 103": (lambda: bert.ours.fill(f"[MASK] {LONG}", truncate="error"), True),
+        "text 2: the input has 103": (lambda: bert.ours.fill(["[MASK]", f"[MASK] {LONG}"], truncate="error"), True),
+        "the input has 102": (lambda: bert.ours.embed(LONG, truncate="error"), True),
+        "text 3: the input has 102": (lambda: bert.ours.embed(["", [7], LONG], truncate="error"), True),
+        "text 2: the input has 102": (lambda: bert.ours.hidden(["it is", LONG], truncate="error"), False),
+        "the input has 104": (lambda: bert_pairs.ours.follows(LONG, "dog", truncate="error"), False),
+        "text 2: the input has 104": (
+            lambda: bert_pairs.ours.follows(["dog", LONG, LONG], ["it", "dog", "dog"], truncate="error"), False,
+        ),
+    }  # fmt: skip
+    for told, (ask, slides) in asks.items():
+        with pytest.raises(BertsmithError) as error:
             ask()
-        assert "\n" not in str(error.value)
+        ways = "'head', 'tail', 'head+tail' or 'windows'" if slides else "'head', 'tail' or 'head+tail'"
+        assert str(error.value) == f"{told} tokens but at most 64 fit; choose truncate={ways}, or a shorter text."
 
 
 def test_windows_have_no_meaning_there(bert, bert_pairs):

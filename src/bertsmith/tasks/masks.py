@@ -5,12 +5,10 @@ A text that is too long becomes overlapping windows; each mask is asked for in t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from bertsmith.errors import BertsmithError
 from bertsmith.tasks.spelling import Span
-from bertsmith.tasks.task import Row
-from bertsmith.tasks.texts import list_texts
+from bertsmith.tasks.task import Row, too_long
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -70,16 +68,6 @@ class MaskedText:
         return MaskRow(ids, segments, at=[place + len(before)], wanted=wanted)
 
 
-def masked_texts(tokenizer: Tokenizer, given: Any) -> list[str]:
-    """Several texts; one without a mask is named by its number."""
-    texts = list_texts(given)
-    for number, text in enumerate(texts, 1):
-        if tokenizer.mask_token is not None and tokenizer.mask_token not in text:
-            told = f"text {number} has no mask; write {tokenizer.mask_token} where a word is wanted"
-            raise BertsmithError(f"{told}: {text[:60]!r}.")
-    return texts
-
-
 def find_spans(tokenizer: Tokenizer, whole: Encoding) -> list[Span]:
     """Where the masks stand in the text of a row that was not cut."""
     if tokenizer.mask_id is None:
@@ -99,6 +87,8 @@ def find_masks(
         windows = [whole]
     elif slides:
         windows = tokenizer.windows(text, length=length, overlap=room // 2)
+    elif truncate == "error":
+        raise too_long(len(whole), length, windows=True)
     else:
         windows = [tokenizer.encode(text, length=length, truncate=truncate)]
     masks = [Mask(span) for span in spans]
