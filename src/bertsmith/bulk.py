@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bertsmith.arguments import checked
 from bertsmith.asking import Question
 from bertsmith.bulk_answers import ON_ERROR, Answered, Answering, OnError
 from bertsmith.bulk_output import Counts, Journal, OutputFile, WriteFault, describe_seen
@@ -43,6 +44,7 @@ class Predicted:
     cut_tokens: int
 
 
+@checked()
 def predict_file(
     job: str,
     source: str | Path,
@@ -68,6 +70,8 @@ def predict_file(
     for name, value, known in (("on_error", on_error, ON_ERROR), ("engine", engine, ENGINES)):
         if value not in known:
             raise BertsmithError(f"{name} {value!r} is not known; use one of {', '.join(known)}.")
+    if not str(out).strip():
+        raise BertsmithError("out is empty; give the name of a file to write to.")
     target = Path(out).expanduser()
     if question.job and target.suffix == ".npy" and job != "embed":
         raise BertsmithError(f"{target} is a file of vectors, which {job} does not give; give a FILE.jsonl.")

@@ -41,7 +41,7 @@ def compare_texts(
     if not texts:
         raise BertsmithError("there are no texts to compare with; give at least one.")
     vectors = model.embed(texts, truncate=truncate, normalize=True)
-    asked = model.embed([text] if isinstance(text, str) else text, truncate=truncate, normalize=True)
+    asked = model.embed([text] if isinstance(text, str) else list_texts(text), truncate=truncate, normalize=True)
     answers = [rank_similar(one, vectors, texts, top_k) for one in asked]
     return answers[0] if isinstance(text, str) else answers
 

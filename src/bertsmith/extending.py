@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
+from bertsmith.arguments import checked
 from bertsmith.errors import BertsmithError
 from bertsmith.models.adapters import find_encoder, is_adapter
 from bertsmith.models.hub import locate
@@ -55,6 +56,7 @@ class ExtendedTokenizer:
         return notes
 
 
+@checked()
 def extend_tokenizer(
     model: str | Path,
     sources: str | Path | Sequence[str | Path],

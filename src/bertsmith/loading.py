@@ -6,6 +6,7 @@ from pathlib import Path
 
 import torch
 
+from bertsmith.arguments import checked
 from bertsmith.errors import BertsmithError
 from bertsmith.model import Model
 from bertsmith.models.adapters import find_base, is_adapter, open_checkpoint
@@ -13,16 +14,17 @@ from bertsmith.models.hub import find_default, locate
 from bertsmith.models.sentence import read_sentence
 from bertsmith.resident import list_adapters, put_adapter, read_trained
 from bertsmith.tasks.predicting import BUDGETS
-from bertsmith.tasks.texts import take_count
+from bertsmith.tasks.texts import take_count, take_threads
 
 log = logging.getLogger("bertsmith")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
+@checked("device", "dtype")
 def load(
     source: str | Path | None = None,
     *,
-    device: str = "auto",
+    device: str | torch.device = "auto",
     dtype: str = "float32",
     download: bool = False,
     revision: str = "main",
@@ -43,7 +45,7 @@ def load(
         raise BertsmithError(f"dtype={dtype!r} is not a choice; use one of {', '.join(DTYPES)}.")
     batch_tokens = None if batch_tokens is None else take_count("batch_tokens", batch_tokens)
     if threads is not None:
-        torch.set_num_threads(take_count("threads", threads))
+        torch.set_num_threads(take_threads(threads))
     sentence = read_sentence(find_base(folder) if is_adapter(folder) else folder)
     checkpoint = open_checkpoint(folder, DTYPES[dtype])
     if checkpoint.left_out:
@@ -58,7 +60,7 @@ def load(
     return model
 
 
-def find_device(name: str) -> torch.device:
+def find_device(name: str | torch.device) -> torch.device:
     """A device by its name, `cuda:1` too; one that is not there ends in a sentence."""
     if not isinstance(name, str | torch.device):
         raise BertsmithError(f"device={name!r} is not a choice; use auto, cpu, cuda or mps.")

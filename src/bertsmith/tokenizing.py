@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
+from bertsmith.arguments import checked
 from bertsmith.errors import BertsmithError
+from bertsmith.tasks.texts import list_texts
 from bertsmith.text.sources import cut_parts, list_sources
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.training.balancing import balance_counts, check_balance, find_factors
@@ -63,6 +65,7 @@ class TrainedTokenizer:
         return notes
 
 
+@checked()
 def train_tokenizer(
     sources: str | Path | Sequence[str | Path],
     out: str | Path,
@@ -92,6 +95,7 @@ def train_tokenizer(
     recipe = make_recipe(kind, cased, limit, join_punctuation)
     given = [sources] if isinstance(sources, str | Path) else list(sources)
     check_balance(balance, len(given))
+    special = list_texts(special)
     tokens = _check_numbers(recipe, size, min_count, alphabet, special)
     check_folder(Path(out), overwrite)
     languages = given if balance is not None else [given]
@@ -99,7 +103,7 @@ def train_tokenizer(
     factors = find_factors([each.characters for each in counted], 1.0 if balance is None else balance)
     words = counted[0].words if len(counted) == 1 else balance_counts([each.words for each in counted], factors)
     vocabulary = _train(make_table(words), recipe, size, tokens, min_count, alphabet, tell)
-    tokenizer = build_tokenizer(vocabulary, recipe, list(special))
+    tokenizer = build_tokenizer(vocabulary, recipe, special)
     save_trained(tokenizer, vocabulary, recipe, Path(out))
     chunks = max(sum(each.chunks for each in counted), 1)
     return TrainedTokenizer(

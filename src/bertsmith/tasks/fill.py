@@ -11,7 +11,7 @@ many texts with a few masks each would fill the memory with them.
 
 import math
 from collections import defaultdict
-from collections.abc import Generator, Hashable, Iterable, Sequence
+from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -205,7 +205,7 @@ def _list_pieces(score: Tensor) -> list[tuple[float, int]]:
 
 def _list_targets(targets: Any) -> list[str]:
     """Each target once; a single word may be given by itself."""
-    if isinstance(targets, bytes) or not is_iterable(targets):
+    if isinstance(targets, bytes | Mapping) or not is_iterable(targets):
         raise BertsmithError(f"targets is a list of words, not {type(targets).__name__}.")
     words = [targets] if isinstance(targets, str) else list(targets)
     if not words:

@@ -24,7 +24,7 @@ class Follows(Task[tuple[str, str], Result]):
 
     def rows(self, examples: Sequence[tuple[str, str]]) -> list[list[Row]]:
         texts, pairs = [a for a, _ in examples], [b for _, b in examples]
-        return one_row_each(self.encode(texts, pairs))
+        return one_row_each(self.encode_all(texts, pairs))
 
     def answer(self, example: tuple[str, str], rows: Sequence[Row], scores: Sequence[Tensor]) -> Result:
         chances = scores[0][0].softmax(dim=-1)

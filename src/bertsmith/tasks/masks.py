@@ -46,7 +46,7 @@ class MaskedText:
     masks: list[Mask]
     dropped: int
 
-    def row(self, mask: Mask, filled: Mapping[int, int], best: int) -> MaskRow:
+    def row(self, mask: Mask, filled: Mapping[int, int], best: int = 0) -> MaskRow:
         """The row that asks for `mask`, with the masks of these numbers filled by these ids."""
         window = self.windows[mask.window]
         ids = list(window.ids)

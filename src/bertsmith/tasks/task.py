@@ -80,7 +80,7 @@ class Task(Generic[Example, Answer]):
         scores = yield rows
         return self.answer(example, rows, scores)
 
-    def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Encoding]:
+    def encode_all(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Encoding]:
         """One row each, cut as `truncate` says."""
         cut = None if self.truncate == "error" else self.limit
         rows = self.tokenizer.encode_many(texts, pairs, length=cut, truncate=self.truncate if cut else "head")
