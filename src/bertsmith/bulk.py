@@ -170,7 +170,7 @@ class Bulk:
             if difference is None:
                 self.output.go_on(journal)
                 if journal.counts.rows:
-                    self.say(f"going on after {journal.counts.rows:,} rows.")
+                    self.say(f"going on after {count_rows(journal.counts.rows)}.")
                 return journal
             if not overwrite:
                 self.output.close()
@@ -195,11 +195,12 @@ class Bulk:
         try:
             self._answer_blocks(answering, journal)
         except KeyboardInterrupt:
-            sentence = f"stopped after {self._count_kept():,} rows; the same command goes on from there."
+            sentence = f"stopped after {count_rows(self._count_kept())}; the same command goes on from there."
             raise Stopped(sentence, signal.SIGINT) from None
         except BertsmithError:
             if kept := self._count_kept():
-                self.say(f"The answers to {kept:,} rows are kept in {self.output.part}: the same command goes on.")
+                told = f"The answers to {count_rows(kept)} are kept in {self.output.part}"
+                self.say(f"{told}: the same command goes on.")
             else:
                 self.output.clear()
             raise
@@ -261,6 +262,10 @@ class Bulk:
 
     def _sum_up(self, counts: Counts) -> Predicted:
         return Predicted(self.output.target, **asdict(counts))
+
+
+def count_rows(rows: int) -> str:
+    return f"{rows:,} row{'s' * (rows != 1)}"
 
 
 def _has_content(part: Path) -> bool:

@@ -307,8 +307,10 @@ def test_a_row_without_a_mask_is_named_by_its_row(models, tmp_path):
     options = {"truncate": "error"}
     given = ("fill", tmp_path / "in.jsonl", tmp_path / "out.jsonl", models("fill"))
     with pytest.raises(bertsmith.BertsmithError, match=r"in.jsonl, line 2: the text has no mask; write \[MASK\] where"):
-        bertsmith.predict_file(*given, options=options)
-    bertsmith.predict_file(*given, options=options, on_error="skip")
+        bertsmith.predict_file(*given, options=options, say=(said := []).append)
+    assert said == [f"The answers to 1 row are kept in {tmp_path / 'out.jsonl.part'}: the same command goes on."]
+    bertsmith.predict_file(*given, options=options, on_error="skip", say=said.append)
+    assert said[1:] == ["going on after 1 row."]
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     errors = {line["row"]: line["error"].partition(": ")[2] for line in lines if "error" in line}
     assert errors.keys() == {2, 4, 5} and all("text 1" not in told for told in errors.values())
