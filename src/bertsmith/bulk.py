@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bertsmith.arguments import checked
 from bertsmith.asking import Question
 from bertsmith.bulk_answers import ON_ERROR, Answered, Answering, OnError
 from bertsmith.bulk_output import Counts, Journal, OutputFile, WriteFault, describe_seen
@@ -43,6 +44,7 @@ class Predicted:
     cut_tokens: int
 
 
+@checked()
 def predict_file(
     job: str,
     source: str | Path,
@@ -68,6 +70,8 @@ def predict_file(
     for name, value, known in (("on_error", on_error, ON_ERROR), ("engine", engine, ENGINES)):
         if value not in known:
             raise BertsmithError(f"{name} {value!r} is not known; use one of {', '.join(known)}.")
+    if not str(out).strip():
+        raise BertsmithError("out is empty; give the name of a file to write to.")
     target = Path(out).expanduser()
     if question.job and target.suffix == ".npy" and job != "embed":
         raise BertsmithError(f"{target} is a file of vectors, which {job} does not give; give a FILE.jsonl.")
@@ -166,7 +170,7 @@ class Bulk:
             if difference is None:
                 self.output.go_on(journal)
                 if journal.counts.rows:
-                    self.say(f"going on after {journal.counts.rows:,} rows.")
+                    self.say(f"going on after {count_rows(journal.counts.rows)}.")
                 return journal
             if not overwrite:
                 self.output.close()
@@ -191,11 +195,12 @@ class Bulk:
         try:
             self._answer_blocks(answering, journal)
         except KeyboardInterrupt:
-            sentence = f"stopped after {self._count_kept():,} rows; the same command goes on from there."
+            sentence = f"stopped after {count_rows(self._count_kept())}; the same command goes on from there."
             raise Stopped(sentence, signal.SIGINT) from None
         except BertsmithError:
             if kept := self._count_kept():
-                self.say(f"The answers to {kept:,} rows are kept in {self.output.part}: the same command goes on.")
+                told = f"The answers to {count_rows(kept)} are kept in {self.output.part}"
+                self.say(f"{told}: the same command goes on.")
             else:
                 self.output.clear()
             raise
@@ -257,6 +262,10 @@ class Bulk:
 
     def _sum_up(self, counts: Counts) -> Predicted:
         return Predicted(self.output.target, **asdict(counts))
+
+
+def count_rows(rows: int) -> str:
+    return f"{rows:,} row{'s' * (rows != 1)}"
 
 
 def _has_content(part: Path) -> bool:

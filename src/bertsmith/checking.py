@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast, get_args
 
+from bertsmith.arguments import checked
 from bertsmith.data.choices_data import has_choices
 from bertsmith.data.columns import find_roles, normalize
 from bertsmith.data.doctor import Kind, add_sources, diagnose
@@ -23,6 +24,7 @@ from bertsmith.tasks.texts import list_texts, take_count
 from bertsmith.training.choices import take_columns
 
 
+@checked()
 def check(
     data: Any,
     dev: Any = None,

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from bertsmith.arguments import checked
 from bertsmith.data.corpus.building import ASKED, REPORT, Build, Say
 from bertsmith.data.corpus.engines import ENGINES, Engine
 from bertsmith.data.corpus.excluding import list_excluded
@@ -28,6 +29,7 @@ from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.lock import FolderLock
 
 
+@checked()
 def build_corpus(
     sources: str | Path | Sequence[str | Path],
     tokenizer: str | Path | Tokenizer | None = None,
@@ -95,6 +97,7 @@ def _refuse_idle(settings: CorpusSettings, excludes: bool) -> None:
         raise BertsmithError("gram is for what is excluded; name that too (exclude), or leave it out.")
 
 
+@checked()
 def corpus_info(folder: str | Path, *, check: bool = False) -> dict[str, Any]:
     """What a corpus holds; `check` reads all of it and compares its checksums."""
     folder = Path(folder).expanduser()

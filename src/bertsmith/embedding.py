@@ -21,14 +21,12 @@ def embed_texts(
 ) -> Vectors:
     """As `Model.embed` says."""
     given, is_single = list_inputs(texts, model.tokenizer)
-    if normalize is not None and not isinstance(normalize, bool):
-        raise BertsmithError(f"normalize must be True or False, not {normalize!r:.60}.")
     home = model.embedder
     pooling, width = home.sentence.pooling, home.vector_width
     width = width if dims is None else take_dims(dims, width)
     unit = pooling.normalize if normalize is None else normalize
     task = Embed(home.tokenizer, home.limit, truncate, pooling, unit, width)
-    vectors = answer_all(home, task, _dress(home, given, prompt))
+    vectors = answer_all(home, task, _dress(home, given, prompt), "text")
     if is_single:
         found: Vectors = vectors[0]
         return found
@@ -43,7 +41,7 @@ def compare_texts(
     if not texts:
         raise BertsmithError("there are no texts to compare with; give at least one.")
     vectors = model.embed(texts, truncate=truncate, normalize=True)
-    asked = model.embed([text] if isinstance(text, str) else text, truncate=truncate, normalize=True)
+    asked = model.embed([text] if isinstance(text, str) else list_texts(text), truncate=truncate, normalize=True)
     answers = [rank_similar(one, vectors, texts, top_k) for one in asked]
     return answers[0] if isinstance(text, str) else answers
 

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from bertsmith.arguments import checked
 from bertsmith.checking import choose_kind
 from bertsmith.data.columns import find_roles
 from bertsmith.data.examples import SpanExample
@@ -31,6 +32,7 @@ from bertsmith.training.choices import TaskChoices, refuse_training, sort_choice
 from bertsmith.training.preparing import check_length
 
 
+@checked("device", "dtype", "predictions")
 def evaluate(
     model: str | Path | None,
     data: Any,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
+from bertsmith.arguments import checked
 from bertsmith.errors import BertsmithError
 from bertsmith.export.heads import pick_head
 from bertsmith.export.plain import name_class, write_plain
@@ -41,6 +42,7 @@ class Exported:
         return sum(self.sizes.values())
 
 
+@checked("out")
 def export_model(
     source: str | Path | Model | None,
     out: str | Path,

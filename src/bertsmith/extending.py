@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
+from bertsmith.arguments import checked
 from bertsmith.errors import BertsmithError
 from bertsmith.models.adapters import find_encoder, is_adapter
 from bertsmith.models.files import take_folder
@@ -57,6 +58,7 @@ class ExtendedTokenizer:
         return notes
 
 
+@checked()
 def extend_tokenizer(
     model: str | Path,
     sources: str | Path | Sequence[str | Path],
@@ -76,7 +78,7 @@ def extend_tokenizer(
     a text in which no new piece occurs is cut as before.
     """
     begin = perf_counter()
-    check_counts({"add": add, "min-count": min_count}, {"threads": threads})
+    check_counts({"add": add, "min-count": min_count, "threads": threads})
     target = take_folder(out)
     base = locate(str(model), download=download)
     folder = base if is_adapter(base) else find_encoder(base)

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from bertsmith.arguments import checked
 from bertsmith.errors import BertsmithError
 from bertsmith.evaluation.report import read_metrics
 from bertsmith.evaluation.results import write_folder, write_results
@@ -25,7 +26,7 @@ from bertsmith.models.hub import find_default, locate, name_asked
 from bertsmith.tasks.catalog import HOMES, find_task
 from bertsmith.tasks.predicting import BUDGETS, Predictor
 from bertsmith.tasks.task import Row
-from bertsmith.tasks.texts import take_count
+from bertsmith.tasks.texts import take_threads
 from bertsmith.tasks.trained import TrainedTask
 from bertsmith.training.choices import as_asked, refuse_unused, sort_choices
 from bertsmith.training.devices import Ranks, choose_precision, joined, shard
@@ -51,6 +52,7 @@ class Run:
         return load(self.folder)
 
 
+@checked("device", "out")
 def finetune(
     task: str,
     train: Any,
@@ -82,7 +84,7 @@ def finetune(
     with joined(find_device(device), training.deterministic) as ranks:
         say = say if ranks.is_first else _no_one
         if threads is not None:
-            torch.set_num_threads(take_count("threads", threads))
+            torch.set_num_threads(take_threads(threads))
         choose_precision(training.precision, ranks.device)  # refused before anything is read
         kind = find_task(task)
         refuse_unused(task, choices)

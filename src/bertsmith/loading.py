@@ -6,22 +6,24 @@ from pathlib import Path
 
 import torch
 
+from bertsmith.arguments import checked
 from bertsmith.errors import BertsmithError
 from bertsmith.model import Model
 from bertsmith.models.adapters import open_checkpoint, open_sentence
 from bertsmith.models.hub import find_default, locate
 from bertsmith.resident import list_adapters, put_adapter, read_trained
 from bertsmith.tasks.predicting import BUDGETS
-from bertsmith.tasks.texts import take_count
+from bertsmith.tasks.texts import take_count, take_threads
 
 log = logging.getLogger("bertsmith")
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
+@checked("device", "dtype")
 def load(
     source: str | Path | None = None,
     *,
-    device: str = "auto",
+    device: str | torch.device = "auto",
     dtype: str = "float32",
     download: bool = False,
     revision: str = "main",
@@ -40,11 +42,9 @@ def load(
     place = find_device(device)
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise BertsmithError(f"dtype={dtype!r} is not a choice; use one of {', '.join(DTYPES)}.")
-    if not isinstance(adapters or {}, Mapping) or not all(isinstance(name, str) for name in adapters or ()):
-        raise BertsmithError(f"adapters must be a dict, the folder of each by its name, not {adapters!r:.60}.")
     batch_tokens = None if batch_tokens is None else take_count("batch_tokens", batch_tokens)
     if threads is not None:
-        torch.set_num_threads(take_count("threads", threads))
+        torch.set_num_threads(take_threads(threads))
     sentence = open_sentence(folder)
     checkpoint = open_checkpoint(folder, DTYPES[dtype])
     if checkpoint.left_out:
@@ -59,7 +59,7 @@ def load(
     return model
 
 
-def find_device(name: str) -> torch.device:
+def find_device(name: str | torch.device) -> torch.device:
     """A device by its name, `cuda:1` too; one that is not there ends in a sentence."""
     if not isinstance(name, str | torch.device):
         raise BertsmithError(f"device={name!r} is not a choice; use auto, cpu, cuda or mps.")

@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 import torch
 
-from bertsmith.answering import answer_all, answer_given, answer_texts, judge_labels, take_head
+from bertsmith.answering import answer_all, answer_given, answer_texts, judge_labels, list_examples, take_head
+from bertsmith.arguments import checked
 from bertsmith.data.examples import NumberExample, TextExample
 from bertsmith.describing import describe, name_in_a_line
 from bertsmith.embedding import compare_texts, embed_texts
@@ -25,8 +26,7 @@ from bertsmith.tasks.choose import Choose, offer
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.embed import Hidden, choose_layers
 from bertsmith.tasks.fill import Fill
-from bertsmith.tasks.follows import Follows
-from bertsmith.tasks.masks import masked_texts
+from bertsmith.tasks.follows import Follows, FollowsByClass
 from bertsmith.tasks.predicting import Predictor
 from bertsmith.tasks.regress import Regress
 from bertsmith.tasks.rerank import Rerank, ask_ranks
@@ -67,6 +67,7 @@ class Model:
         adapters = {name: adapter.folder.absolute() for name, adapter in self.adapters.items()}
         return _reopen, (self.folder.absolute(), str(self.device), self.dtype, self.predictor.budget, adapters)
 
+    @checked()
     def use(self, adapter: str | Path) -> "Model":
         """This encoder with an adapter: one that was loaded with it, by its name, or another by its folder.
 
@@ -89,6 +90,7 @@ class Model:
         most = self.checkpoint.config.limit
         return min(most, self.sentence.limit or self.tokenizer.limit or most)
 
+    @checked()
     def fill(
         self,
         text: str | Sequence[str],
@@ -104,21 +106,21 @@ class Model:
         geometric mean.
         """
         self.need("mask", "fill masks")
-        text = text if isinstance(text, str) else masked_texts(self.tokenizer, text)
         return answer_texts(self, Fill(self.tokenizer, self.limit, truncate, top_k, targets), text)
 
+    @checked()
     def follows(self, a: str | Sequence[str], b: str | Sequence[str], *, truncate: Truncate = "head") -> Any:
         """Whether `b` follows `a`: `label, score`, by the next-sentence or the sentence-order head."""
         home = find_declared(self, "follows")
         pairs, single = pair_up("follows", a, b)
         if home is not None:
-            Follows(self.tokenizer, self.limit, truncate, ())  # refuses what it would refuse with a head of its own
-            ones, others = ([pair[side] for pair in pairs] for side in (0, 1))  # an iterator is at its end by now
-            return home.classify(*((ones[0], others[0]) if single else (ones, others)), truncate=truncate)
+            by_class = FollowsByClass(*take_head(home, "classify", "classify texts", Classify, truncate))
+            return answer_given(home, by_class, [TextExample(a, b) for a, b in pairs], single)
         home = self.need("follows", "tell whether one text follows another")
         task = Follows(self.tokenizer, self.limit, truncate, home.checkpoint.heads["follows"].labels)
         return answer_given(self, task, pairs, single)
 
+    @checked()
     def classify(
         self,
         text: str | Sequence[str],
@@ -144,7 +146,7 @@ class Model:
                 raise BertsmithError("labels are judged by their chances; raw and apply are for a model's own classes.")
             if pair is not None:
                 raise BertsmithError("labels are judged for a text, whose pair is the hypothesis; leave the pair out.")
-            return judge_labels(self, text, labels, hypothesis, several, top_k, truncate or "head")
+            return judge_labels(self, text, labels, hypothesis, several, top_k, truncate)
         if several or hypothesis != HYPOTHESIS:
             raise BertsmithError("hypothesis and several say how labels are judged; give those too.")
         home = self.need("classify", "classify texts", Classify.name, pair is not None)
@@ -152,6 +154,7 @@ class Model:
         texts, single = pair_up("classify", text, pair)
         return answer_given(home, task, [TextExample(a, b) for a, b in texts], single)
 
+    @checked()
     def score(
         self,
         text: str | Sequence[str],
@@ -165,6 +168,7 @@ class Model:
         texts, single = pair_up("score", text, pair)
         return answer_given(home, task, [NumberExample(a, b) for a, b in texts], single)
 
+    @checked()
     def choose(
         self,
         prompt: str | Sequence[str],
@@ -174,14 +178,16 @@ class Model:
     ) -> Any:
         """Which choice goes with a prompt: `index, choice, score`, best first; several prompts have a list each."""
         task = Choose(*take_head(self, "choose", "choose", Choose, truncate))
-        return answer_given(self, task, offer(prompt, choices), isinstance(prompt, str))
+        return answer_given(self, task, offer(prompt, choices), isinstance(prompt, str), "prompt")
 
+    @checked()
     def tag(self, text: str | Sequence[str], *, aggregation: str = "first", truncate: Truncate | None = None) -> Any:
         """The entities of a text: `entity_group, score, word, start, end`; the tag of each word is in `.tags`."""
         task = Tag(*take_head(self, "tag", "tag words", Tag, truncate), aggregation=aggregation)
         given = [text] if isinstance(text, str) else list_texts(text)
         return answer_given(self, task, [split_text(one) for one in given], isinstance(text, str))
 
+    @checked()
     def answer(
         self,
         question: str | Sequence[str],
@@ -200,19 +206,22 @@ class Model:
         if answer_length is not None:
             settings = {**settings, "answer_length": answer_length}
         task = Span(tokenizer, limit, policy, settings, top_k=top_k)
-        return answer_given(self, task, ask_spans(question, context), isinstance(question, str))
+        return answer_given(self, task, ask_spans(question, context), isinstance(question, str), "question")
 
+    @checked()
     def predict(
         self, kind: type[TrainedTask[Any, Any]], examples: Sequence[Any], *, truncate: Truncate | None = None
     ) -> list[Any]:
         """The answers of any task that this model was fine-tuned for, a person's own too, to its examples."""
+        given = list_examples(kind, examples)
         if kind.head is None:
             settings = self.task_settings(kind)
-            task = kind(self.tokenizer, self.limit, truncate or settings["truncate"], settings)
-            return answer_all(self, task, examples)
+            policy = settings["truncate"] if truncate is None else truncate
+            return answer_all(self, kind(self.tokenizer, self.limit, policy, settings), given)
         task = kind(*take_head(self, kind.head, f"answer {kind.name}", kind, truncate))
-        return answer_all(self, task, examples)
+        return answer_all(self, task, given)
 
+    @checked()
     def embed(
         self,
         texts: str | Sequence[int] | Sequence[str | Sequence[int]],
@@ -232,6 +241,7 @@ class Model:
         """
         return embed_texts(self, texts, prompt, truncate, normalize, dims)
 
+    @checked()
     def similar(
         self, text: str | Sequence[str], others: str | Sequence[str], *, top_k: int | None = None,
         truncate: Truncate = "head",
@@ -239,6 +249,7 @@ class Model:
         """The other texts by how alike they are to a text: `index, text, score`, the cosine of their vectors."""
         return compare_texts(self, text, others, top_k, truncate)
 
+    @checked()
     def rerank(
         self, query: str | Sequence[str], texts: Sequence[str] | Sequence[Sequence[str]], *, top_k: int | None = None,
         raw: bool = False, truncate: Truncate | None = None,
@@ -248,8 +259,9 @@ class Model:
         `raw`: scores are the head's numbers, whose sigmoid is the usual score.
         """
         task = Rerank(*take_head(self, "classify", "rerank texts", Rerank, truncate), top_k, raw)
-        return answer_given(self, task, ask_ranks(query, texts), isinstance(query, str))
+        return answer_given(self, task, ask_ranks(query, texts), isinstance(query, str), "query")
 
+    @checked()
     def hidden(
         self,
         texts: str | Sequence[str],
@@ -272,6 +284,7 @@ class Model:
         seconds = None if pair is None else [second for _, second in pairs]
         return self.tokenizer.encode_many([first for first, _ in pairs], seconds)
 
+    @checked("folder")
     def save(self, folder: str | Path) -> None:
         """Write a folder that this and other libraries open; nothing is there until everything is."""
         with written_aside(take_folder(folder)) as aside:
@@ -285,6 +298,7 @@ class Model:
         """What the fine-tuning of this folder left about the task, or what config.json tells of it."""
         return find_settings(self, kind)
 
+    @checked()
     def need(self, head: str, what: str = "do that", task: str = "", pairs: bool | None = None) -> "Model":
         """This model or the adapter on it that has a head; an error where it is missing.
 

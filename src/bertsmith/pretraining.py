@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from bertsmith.arguments import checked
 from bertsmith.errors import BertsmithError
 from bertsmith.evaluation.pseudo_perplexity import SAMPLE
 from bertsmith.evaluation.report import read_metrics
@@ -27,7 +28,7 @@ from bertsmith.models.files import read_json, read_settings, take_folder
 from bertsmith.models.hub import locate
 from bertsmith.objectives.making import ASIDE, GENERATOR, copy_weights
 from bertsmith.pretraining_results import HELD_OUT, describe_run, find_surprise, write_folder, write_results
-from bertsmith.tasks.texts import take_count
+from bertsmith.tasks.texts import take_threads
 from bertsmith.training import timing
 from bertsmith.training.deadline import Deadline
 from bertsmith.training.devices import Ranks, cast, choose_precision, joined, shard, whole_weights
@@ -61,6 +62,7 @@ class PretrainingRun:
         return load(self.folder)
 
 
+@checked("device", "out")
 def pretrain(
     corpus: str | Path,
     out: str | Path,
@@ -99,7 +101,7 @@ def pretrain(
         if fitted:
             say(tell_fitted(fitted))
         if threads is not None:
-            torch.set_num_threads(take_count("threads", threads))
+            torch.set_num_threads(take_threads(threads))
         start = prepare(corpus, chosen, ranks, base, download)
         say(start.origin)
         if plan:

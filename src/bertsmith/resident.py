@@ -83,8 +83,6 @@ def put_adapter(model: "Model", given: str | Path) -> "Model":
         is_there = is_adapter(folder)
     except (OSError, ValueError, RuntimeError):
         is_there = False
-    except TypeError:
-        raise BertsmithError(f"an adapter is named by its folder, not by {given!r:.60}.") from None
     if not is_there:
         if not model.adapters:
             raise BertsmithError(f"{str(given)!r} is not the folder of an adapter; name one that is.")

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bertsmith.arguments import checked
 from bertsmith.errors import BertsmithError
 from bertsmith.loading import load
 from bertsmith.model import Model
@@ -35,6 +36,7 @@ DEPTH = 100  # how far down each ranking is read, to be fused
 ROUND = 256  # queries ranked together
 
 
+@checked("device")
 def index(
     folder: str | Path,
     model: str | Path | Model | None = None,
@@ -54,9 +56,10 @@ def index(
     """
     folder = take_folder(folder)
     place = folder / HIDDEN if place is None else take_folder(place)
-    paths = find_files(folder, [only] if isinstance(only, str) else list_texts(only), place)
+    globs = [only] if isinstance(only, str) else list_texts(only)
+    paths = find_files(folder, globs, place)
     if not paths:
-        called = ", ".join(f"*{ending}" for ending in KINDS) if not only else "those globs among the texts"
+        called = ", ".join(f"*{ending}" for ending in KINDS) if not globs else "those globs among the texts"
         raise BertsmithError(f"{folder} holds no text to search: no file is called {called} (hidden ones aside).")
     if not isinstance(model, Model):
         model = load(model, device=device, threads=threads)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from bertsmith.arguments import checked
 from bertsmith.data.columns import find_roles
 from bertsmith.data.reading import read_sides, read_table
 from bertsmith.data.table import Table
@@ -29,6 +30,7 @@ Say = Callable[[str], None]
 RESULTS = "results.json"
 
 
+@checked("device", "out")
 def sweep(
     task: str,
     train: Any,

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from bertsmith.arguments import checked
 from bertsmith.errors import BertsmithError
 from bertsmith.evaluation.mixed import MixEvaluation, write_mix, write_mix_results
 from bertsmith.finetuning import Evaluation, Run, abandon, read_run
@@ -22,7 +23,7 @@ from bertsmith.models.files import take_folder
 from bertsmith.models.hub import find_default, locate, name_asked
 from bertsmith.models.members import fit_members, open_members
 from bertsmith.tasks.predicting import BUDGETS, Predictor
-from bertsmith.tasks.texts import take_count
+from bertsmith.tasks.texts import take_threads
 from bertsmith.training.choices import TaskChoices, sort_choices
 from bertsmith.training.devices import Ranks, choose_precision, joined
 from bertsmith.training.folder import RunFolder, refuse_source
@@ -32,6 +33,7 @@ from bertsmith.training.members import sort_members
 from bertsmith.training.preparing import Say
 
 
+@checked("device", "out")
 def finetune_together(
     members: Mapping[str, Mapping[str, Any]],
     *,
@@ -67,7 +69,7 @@ def finetune_together(
     with joined(find_device(device), training.deterministic) as ranks:
         say = say if ranks.is_first else _no_one
         if threads is not None:
-            torch.set_num_threads(take_count("threads", threads))
+            torch.set_num_threads(take_threads(threads))
         choose_precision(training.precision, ranks.device)  # refused before anything is read
         source = locate(find_default() if model is None else model, download=download)
         refuse_source(take_folder(out), source, find_encoder(source))

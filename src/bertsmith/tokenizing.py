@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
+from bertsmith.arguments import checked
 from bertsmith.errors import BertsmithError
 from bertsmith.models.files import take_folder
+from bertsmith.tasks.texts import list_texts
 from bertsmith.text.sources import cut_parts, list_sources, name_sources, refuse_unread
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.training.balancing import balance_counts, check_balance, find_factors
@@ -65,6 +66,7 @@ class TrainedTokenizer:
         return notes
 
 
+@checked()
 def train_tokenizer(
     sources: str | Path | Sequence[str | Path],
     out: str | Path,
@@ -73,7 +75,7 @@ def train_tokenizer(
     size: int = 30_000,
     cased: bool | None = None,
     min_count: int = 2,
-    special: Sequence[str] = (),
+    special: str | Sequence[str] = (),
     limit: int | None = None,
     alphabet: int | None = None,
     join_punctuation: bool = False,
@@ -91,9 +93,9 @@ def train_tokenizer(
     letters and punctuation together. With `balance` (0.7) each source is a language and small ones count for more.
     """
     begin = perf_counter()
-    check_counts({"size": size, "min-count": min_count}, {"alphabet": alphabet, "limit": limit, "threads": threads})
+    check_counts({"size": size, "min-count": min_count, "alphabet": alphabet, "limit": limit, "threads": threads})
     recipe = make_recipe(kind, cased, limit, join_punctuation)
-    given, special = name_sources(sources), [special] if isinstance(special, str) else list(special)
+    given, special = name_sources(sources), list_texts([special] if isinstance(special, str) else special)
     check_balance(balance, len(given))
     tokens = _name_specials(recipe, alphabet, special)
     folder = take_folder(out)
@@ -113,11 +115,10 @@ def train_tokenizer(
     )  # fmt: skip
 
 
-def check_counts(needed: Mapping[str, Any], others: Mapping[str, Any]) -> None:
-    """Numbers by the names of their flags; of the others, None was not given."""
-    given = {name: value for name, value in others.items() if value is not None}
-    for name, value in {**needed, **given}.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+def check_counts(given: Mapping[str, int | None]) -> None:
+    """Numbers by the names of their flags; None was not given."""
+    for name, value in given.items():
+        if value is not None and value < 1:
             raise BertsmithError(f"--{name} {value} must be a whole number above zero.")
 
 
@@ -127,7 +128,7 @@ def _name_specials(recipe: Recipe, alphabet: int | None, special: list[str]) -> 
         raise BertsmithError("--alphabet is for wordpiece and unigram; bpe knows all 256 bytes and so every character.")
     tokens = [*recipe.specials.values(), *special]
     for token in special:
-        if not isinstance(token, str) or token.split() != [token]:
+        if token.split() != [token]:
             raise BertsmithError(f"--special {token!r} must be a word without spaces.")
         if tokens.count(token) > 1:
             raise BertsmithError(f"--special {token!r} is there already; name each special token once.")

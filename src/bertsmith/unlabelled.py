@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bertsmith.arguments import checked
 from bertsmith.data.shards import HEADER, Corpus
 from bertsmith.errors import BertsmithError
 from bertsmith.evaluation.blimp import find_sets, judge_set, read_set, summarize
@@ -46,6 +47,7 @@ RESULTS = "results.json"
 PATIENCE = 10.0  # seconds between two remarks about how far it is
 
 
+@checked()
 def pseudo_likelihood(
     model: Model | str | Path | None, texts: str | Sequence[str], *, way: str = "plain", truncate: str = "windows"
 ) -> Any:
@@ -60,6 +62,7 @@ def pseudo_likelihood(
     return found[0] if isinstance(texts, str) else found
 
 
+@checked()
 def evaluate_blimp(
     folder: str | Path,
     model: Model | str | Path | None = None,
@@ -93,6 +96,7 @@ def evaluate_blimp(
     return result
 
 
+@checked()
 def evaluate_masked(
     file: str | Path,
     model: Model | str | Path | None = None,
@@ -136,6 +140,7 @@ def evaluate_masked(
     return result
 
 
+@checked()
 def evaluate_perplexity(
     source: str | Path,
     model: Model | str | Path | None = None,

@@ -153,11 +153,6 @@ def test_what_learns_is_told(run, bert, tmp_path):
     assert [one for one in said if one.endswith(" numbers of an adapter learn.")]  # vectors have no head
 
 
-def test_normalize_is_yes_or_no(run):
-    with pytest.raises(BertsmithError, match=r"^normalize must be True or False, not 'no'\.$"):
-        run.model.embed("a dog", normalize="no")
-
-
 def test_who_goes_on_from_it_reads_as_far(run):
     files = run.folder.parent / "train.csv", run.folder.parent / "dev.csv"
     on = bertsmith.finetune("embed", *files, model=run.folder, out=run.folder.parent / "on", dims=[48, 8], **LEARN)

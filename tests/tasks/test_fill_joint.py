@@ -62,9 +62,10 @@ def test_one_answer_is_searched_as_widely(bert_30):
     talk = Fill(tokenizer, 64, "windows", top_k=1).talk("[MASK] [MASK]", [])
 
     def keep(scores, rows):
-        return keep_wanted(torch.cat(scores).log_softmax(dim=-1), rows)
+        return keep_wanted(torch.cat(scores).log_softmax(dim=-1), [ask for row in rows for ask in row.asks])
 
-    rows = talk.send(keep([first, flat], next(talk)))
+    (row,) = next(talk)
+    rows = talk.send([torch.cat(keep([first, flat], [row]), dim=1)])
     assert len(rows) == 10
     with pytest.raises(StopIteration) as done:
         talk.send(keep([sure if cat in row.ids else flat for row in rows], rows))
@@ -99,7 +100,8 @@ def test_no_row_keeps_its_vocabulary(bert_released, monkeypatch, targets):
 
     def weigh(self, task, rows):
         found = run(self, task, rows)
-        sizes.extend(score.untyped_storage().nbytes() / 8 / len(rows) for score in found)
+        masks = sum(len(row.at) for row in rows)
+        sizes.extend(score.untyped_storage().nbytes() / 8 / masks for score in found)
         return found
 
     monkeypatch.setattr(Predictor, "run", weigh)

@@ -8,6 +8,7 @@ import transformers
 from tasks.made import CLOSE, Both
 
 from bertsmith.errors import BertsmithError
+from bertsmith.tasks.predicting import Predictor
 
 
 def chain(both: Both, before: list[int], pieces: list[int], after: list[int]) -> list[float]:
@@ -53,6 +54,26 @@ def test_several_pieces_are_a_chain(bert):
 def test_words_with_one_first_piece_differ(bert):
     found = bert.ours.fill("he is [MASK] it.", targets=["play", "played", "playing", "playly"])
     assert len({a["score"] for a in found}) == 4
+
+
+def test_words_that_begin_alike_are_read_together(bert, monkeypatch):
+    """A row for each beginning, of however many words; the chances are those of the words one by one."""
+    run, counts = Predictor.run, []
+
+    def count(self, task, rows):
+        counts.append(len(rows))
+        return run(self, task, rows)
+
+    monkeypatch.setattr(Predictor, "run", count)
+    ids = bert.tokenizer("he is [MASK] it.")["input_ids"]
+    place = ids.index(bert.tokenizer.mask_token_id)
+    words = ["dog", "cat", "playing", "played", "walked", "playedly"]
+    found = {a["token_str"]: a for a in bert.ours.fill("he is [MASK] it.", targets=words)}
+    # [M]; [M][M], play[M], walk[M]; [M][M][M], play[M][M], play##ed[M]
+    assert counts == [1 + 3 + 3]
+    for word in words[2:]:
+        logs = chain(bert, ids[:place], found[word]["token"], ids[place + 1 :])
+        assert found[word]["score"] == pytest.approx(math.exp(sum(logs)), rel=1e-4)
 
 
 def test_two_masks_score_each_with_the_other_masked(bert):

@@ -8,6 +8,7 @@ import torch
 from tasks.made import CLOSE
 
 from bertsmith.errors import BertsmithError
+from bertsmith.tasks.predicting import Predictor
 
 WORDS = ["the", "quick", "fox", "is", "lazy", "paris", "good", "of", "dog"]
 LONG = " ".join(WORDS[i % 9] for i in range(100))  # 102 tokens
@@ -55,16 +56,23 @@ def test_follows_cuts_the_longer_text(bert_pairs):
 
 
 def test_error_is_one_sentence(bert, bert_pairs):
-    asks = [
-        lambda: bert.ours.fill(f"[MASK] {LONG}", truncate="error"),
-        lambda: bert.ours.embed(LONG, truncate="error"),
-        lambda: bert.ours.hidden(["it is", LONG], truncate="error"),
-        lambda: bert_pairs.ours.follows(LONG, "dog", truncate="error"),
-    ]
-    for ask, count in zip(asks, (103, 102, 102, 104), strict=True):
-        with pytest.raises(BertsmithError, match=f"has {count} ids but at most length=64 fit") as error:
+    """It names the text where there are several, and windows where the job has them."""
+    asks = {
+        "the input has 103": (lambda: bert.ours.fill(f"[MASK] {LONG}", truncate="error"), True),
+        "text 2: the input has 103": (lambda: bert.ours.fill(["[MASK]", f"[MASK] {LONG}"], truncate="error"), True),
+        "the input has 102": (lambda: bert.ours.embed(LONG, truncate="error"), True),
+        "text 3: the input has 102": (lambda: bert.ours.embed(["", [7], LONG], truncate="error"), True),
+        "text 2: the input has 102": (lambda: bert.ours.hidden(["it is", LONG], truncate="error"), False),
+        "the input has 104": (lambda: bert_pairs.ours.follows(LONG, "dog", truncate="error"), False),
+        "text 2: the input has 104": (
+            lambda: bert_pairs.ours.follows(["dog", LONG, LONG], ["it", "dog", "dog"], truncate="error"), False,
+        ),
+    }  # fmt: skip
+    for told, (ask, slides) in asks.items():
+        with pytest.raises(BertsmithError) as error:
             ask()
-        assert "\n" not in str(error.value)
+        ways = "'head', 'tail', 'head+tail' or 'windows'" if slides else "'head', 'tail' or 'head+tail'"
+        assert str(error.value) == f"{told} tokens but at most 64 fit; choose truncate={ways}, or a shorter text."
 
 
 def test_windows_have_no_meaning_there(bert, bert_pairs):
@@ -168,6 +176,29 @@ def test_masks_far_apart(bert):
         ids, at = central_window(bert.ours, text, number)
         top = bert.log_chances(ids)[at].exp().topk(5)
         assert [a["token"] for a in result[number]] == top.indices.tolist()
+
+
+@pytest.mark.parametrize("targets", [None, ["dog", "the"]])
+def test_each_window_is_read_once_however_many_masks_it_has(bert, monkeypatch, targets):
+    """600 masks of a text were 600 rows, most of them the same."""
+    run, counts = Predictor.run, []
+
+    def count(self, task, rows):
+        counts.append(len(rows))
+        return run(self, task, rows)
+
+    monkeypatch.setattr(Predictor, "run", count)
+    text = masked_at(list(range(0, 300, 3)), count=300)
+    result = bert.ours.fill(text, targets=targets)
+    windows = bert.ours.tokenizer.windows(text, length=64, overlap=31)
+    assert counts == [len(windows)] and len(result) == 100
+    for number in range(0, 100, 9):
+        ids, at = central_window(bert.ours, text, number)
+        chances = bert.log_chances(ids)[at].exp()
+        found = [a["token"] for a in result[number]]
+        if targets is None:
+            assert found == chances.topk(5).indices.tolist()
+        assert [a["score"] for a in result[number]] == pytest.approx(chances[found].tolist(), abs=CLOSE)
 
 
 def test_joint_of_masks_far_apart(bert):

@@ -32,13 +32,13 @@ def text(tmp_path: Path) -> Path:
         ({"special": [""]}, "--special '' must be a word without spaces."),
         ({"balance": 0.7}, "--balance needs several sources"),
         ({"limit": 0}, "--limit 0 must be a whole number above zero."),
-        ({"limit": "long"}, "--limit long must be a whole number above zero."),
-        ({"size": "big"}, "--size big must be a whole number above zero."),
-        ({"size": None}, "--size None must be a whole number above zero."),
-        ({"size": 300.5}, "--size 300.5 must be a whole number above zero."),
+        ({"limit": "long"}, "limit is 'long'; it must be a whole number."),
+        ({"size": "big"}, "size is 'big'; it must be a whole number."),
+        ({"size": None}, "size is None; it must be a whole number."),
+        ({"size": 300.5}, "size is 300.5; it must be a whole number."),
         ({"threads": 0}, "--threads 0 must be a whole number above zero."),
-        ({"special": [3]}, "--special 3 must be a word without spaces."),
-        ({"balance": "much"}, "--balance much must lie between 0"),
+        ({"special": [3]}, "text 1 must be a string, not int."),
+        ({"balance": "much"}, "balance is 'much'; it must be a number."),
         ({"field": "body"}, "field is for JSON and Parquet, and the sources are plain text; leave it out."),
         ({"min_count": 0}, "--min-count 0 must be"),
     ],
@@ -49,7 +49,7 @@ def test_settings(options: dict[str, Any], sentence: str, text: Path, tmp_path: 
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("sources", [None, "", [""], [3], []])
+@pytest.mark.parametrize("sources", ["", [""], []])
 def test_sources_that_name_nothing(sources: Any, tmp_path: Path) -> None:
     with pytest.raises(BertsmithError, match=r"(is no source|no source was given); name files, folders or globs"):
         train_tokenizer(sources, tmp_path / "out")
@@ -64,7 +64,7 @@ def test_one_special_token_is_a_word_and_home_is_understood(
     assert trained.folder == tmp_path / "out" and (tmp_path / "out/tokenizer.json").exists()
     found = transformers.PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "out/tokenizer.json"))
     assert found.tokenize("a [OWN] b")[1] == "[OWN]"
-    with pytest.raises(BertsmithError, match="give the name of a folder to write to, not None"):
+    with pytest.raises(BertsmithError, match=r"^out is None; it must be a string or a path"):
         train_tokenizer(text, None)  # type: ignore[arg-type]
     with pytest.raises(BertsmithError, match="--threads 0 must be a whole number above zero"):
         extend_tokenizer(tmp_path / "out", text, "~/more", add=5, threads=0)

@@ -300,6 +300,23 @@ def test_a_bad_row_stops_and_after_the_fix_the_work_goes_on(classifier, tmp_path
         bertsmith.predict_file("classify", source, out, classifier)
 
 
+def test_a_row_without_a_mask_is_named_by_its_row(models, tmp_path):
+    """Each was called text 1, as it was when it was asked alone."""
+    texts = ["the [MASK] was good", "no gap", "[MASK]", " ", "[MASK] " + "film " * 600]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    options = {"truncate": "error"}
+    given = ("fill", tmp_path / "in.jsonl", tmp_path / "out.jsonl", models("fill"))
+    with pytest.raises(bertsmith.BertsmithError, match=r"in.jsonl, line 2: the text has no mask; write \[MASK\] where"):
+        bertsmith.predict_file(*given, options=options, say=(said := []).append)
+    assert said == [f"The answers to 1 row are kept in {tmp_path / 'out.jsonl.part'}: the same command goes on."]
+    bertsmith.predict_file(*given, options=options, on_error="skip", say=said.append)
+    assert said[1:] == ["going on after 1 row."]
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    errors = {line["row"]: line["error"].partition(": ")[2] for line in lines if "error" in line}
+    assert errors.keys() == {2, 4, 5} and all("text 1" not in told for told in errors.values())
+    assert errors[5].startswith("the input has 603 tokens but at most")
+
+
 def test_rows_that_were_answered_may_not_change(classifier, tmp_path):
     source, out = write_rows(tmp_path / "in.jsonl", 40), tmp_path / "out.jsonl"
     with source.open("a") as file:

@@ -46,7 +46,12 @@ def test_a_card_tells_the_length_that_is_read(model, caplog):
     "ask, told",
     [
         (lambda m: m.answer("who?", None), "give the text to answer from"),
-        (lambda m: m.fill(["a [MASK]", "b"]), r"text 2 has no mask; write \[MASK\] where a word is wanted: 'b'"),
+        (lambda m: m.fill(["a [MASK]", "b"]), r"text 2: the text has no mask; write \[MASK\] where a word"),
+        (lambda m: m.follows("a " * 600, "b", truncate="error"), "choose truncate='head', 'tail' or 'head"),
+        (lambda m: m.follows("a", "b", truncate="windows"), "follows has no meaning for truncate='windows'"),
+        (lambda m: m.tag(["a", "b " * 600], truncate="error"), "text 2: the text has .* tokens, but at most"),
+        (lambda m: m.answer(["a", "b"], ["c", "d " * 600], truncate="error"), "question 2: the question has .* pieces"),
+        (lambda m: m.rerank(["a", "b"], [["c"], ["d " * 600]], truncate="error"), "query 2: a text with its query has"),
         (lambda m: m.classify("a", labels="x,y"), r"labels must be a list, as in \['sport', 'politics'\], not 'x,y'"),
         (lambda m: m.classify("a", 5), "the second text must be a string, not int"),
         (lambda m: m.follows("a", ["b"]), "follows takes two texts or two lists of texts, not one of each"),

@@ -53,7 +53,7 @@ def write_file(
 ) -> None:  # fmt: skip
     """Answers every row of `file` into `out`."""
     assert file is not None and out is not None
-    from bertsmith.bulk import predict_file
+    from bertsmith.bulk import count_rows, predict_file
 
     model = options.load()
     cuts = open_cuts(question.find_home(model))
@@ -68,7 +68,7 @@ def write_file(
         counter.close()
     if counter.worked:
         errors = f"; {made.errors:,} of them could not be answered, as their lines say" if made.errors else ""
-        write_note(f"wrote the answers to {made.rows:,} rows to {out}{errors}")
+        write_note(f"wrote the answers to {count_rows(made.rows)} to {out}{errors}")
     cuts.inputs, cuts.cut, cuts.tokens = made.rows, made.cut, made.cut_tokens
     cuts.report()
 

@@ -1,5 +1,7 @@
 """Folders of data: the file of a split by its usual name, and the layout of slot filling (seq.in, seq.out, label)."""
 
+import errno
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -97,3 +99,14 @@ def _entries(folder: Path) -> list[Path]:
         return [path for path in folder.iterdir() if not path.name.startswith(".")]
     except OSError as error:
         raise BertsmithError(f"{folder} cannot be read as a folder: {error.strerror}.") from None
+
+
+def refuse_name(given: str | os.PathLike[str]) -> None:
+    """What no file can be called; whether it is there is another question."""
+    try:
+        os.lstat(given)
+    except ValueError:
+        raise BertsmithError(f"{str(given)!r:.60} is a name that no file or folder can have.") from None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise BertsmithError(f"{str(given)[:60]!r} … is too long for the name of a file or folder.") from None

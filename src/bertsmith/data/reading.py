@@ -6,6 +6,7 @@ a first line with commas is CSV, and anything else is one text a line.
 """
 
 import difflib
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -53,7 +54,7 @@ def read_table(source: Any, *, name: str = "", format: str | None = None, header
 def holds_splits(source: Any) -> bool:
     """Whether it is a folder with a file a split, not a file or the data itself."""
     is_path = isinstance(source, str | Path) and str(source) != "-"
-    return is_path and Path(source).is_dir() and not is_slots(Path(source))
+    return is_path and os.path.isdir(source) and not is_slots(Path(source))
 
 
 def read_sides(data: Any, dev: Any, format: str | None) -> list[Table]:
@@ -68,7 +69,7 @@ def read_sides(data: Any, dev: Any, format: str | None) -> list[Table]:
 
 
 def _read_path(path: Path, name: str, format: str | None, header: bool | None) -> Table:
-    if path.is_dir():
+    if os.path.isdir(path):  # False for a name that no file can have
         if is_slots(path):
             return read_slots(path, name)
         raise BertsmithError(f"{name} is a folder; give one of its files (it holds {list_folder(path)}).")

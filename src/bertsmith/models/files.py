@@ -19,6 +19,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
+from bertsmith.data.folders import refuse_name
 from bertsmith.errors import BertsmithError
 
 WEIGHTS = "model.safetensors"
@@ -164,6 +165,7 @@ def take_folder(given: str | Path) -> Path:
     """The folder that a person names to write to, `~` understood."""
     if not isinstance(given, str | Path) or not str(given).strip():
         raise BertsmithError(f"give the name of a folder to write to, not {given!r}.")
+    refuse_name(given)
     try:
         return Path(given).expanduser()
     except RuntimeError as error:  # there is no such user

@@ -22,7 +22,7 @@ from bertsmith.tasks.calibration import softmax
 from bertsmith.tasks.losses import Criterion
 from bertsmith.tasks.measures import Array, Measure
 from bertsmith.tasks.result import Result, check_finite
-from bertsmith.tasks.task import Row
+from bertsmith.tasks.task import Row, too_long
 from bertsmith.tasks.texts import list_texts, pair_lists
 from bertsmith.tasks.trained import MISTAKES, Settings, TrainedTask
 from bertsmith.text.tokenizer import Tokenizer
@@ -74,10 +74,7 @@ class Choose(TrainedTask[ChoiceExample, Result]):
             rows = [Row(e.ids, e.segments, dropped=e.dropped) for e in (next(flat) for _ in example.choices)]
             longest = max(len(row.ids) for row in rows)
             if longest > self.length:
-                raise BertsmithError(
-                    f"{example.where}{': ' * bool(example.where)}a choice with its prompt has {longest:,} tokens but "
-                    f"at most {self.length:,} fit; choose truncate='head', 'tail' or 'head+tail', or a shorter input."
-                )
+                raise too_long(longest, self.length, self.windows, example.where, "a choice with its prompt")
             for place, row in enumerate(rows):
                 if example.right is not None:
                     row.gold = np.array([[RIGHT if place == example.right else WRONG, number]])

@@ -98,7 +98,7 @@ class Classify(TrainedTask[TextExample, Result]):
     def rows(self, examples: Sequence[TextExample]) -> list[list[Row]]:
         refuse_other(examples, self.settings)
         golds = [self._gold(example) for example in examples]
-        return lay_out(self.tokenizer, examples, golds, self.length, self.truncate)
+        return lay_out(self.tokenizer, examples, golds, self.length, self.truncate, self.windows)
 
     def loss(self, scores: Tensor, gold: Tensor, batch: Batch, criterion: Criterion) -> Tensor:
         return criterion.several(scores, gold) if self.several else criterion.choose(scores, gold)

@@ -103,7 +103,7 @@ class Embed(Task[str | TokenIds, Vectors]):
 
     def _read(self, texts: Sequence[str]) -> list[list[Row]]:
         if self.truncate != "windows":
-            return one_row_each(self.tokenizer.encode_many(texts, length=self.limit, truncate=self.truncate))
+            return one_row_each(self.encode_all(texts))
         windows = [self.tokenizer.windows(text, length=self.limit, overlap=0) for text in texts]
         return [[Row(window.ids, window.segments) for window in text] for text in windows]
 
@@ -137,7 +137,7 @@ class Hidden(Task[str, Vectors]):
         self.layers = layers
 
     def rows(self, examples: Sequence[str]) -> list[list[Row]]:
-        return one_row_each(self.tokenizer.encode_many(examples, length=self.limit, truncate=self.truncate))
+        return one_row_each(self.encode_all(examples))
 
     @property
     def alike(self) -> Hashable:

@@ -28,7 +28,7 @@ from bertsmith.tasks.embed_losses import ANCHOR, NEGATIVE, POSITIVE, contrast, n
 from bertsmith.tasks.losses import Criterion
 from bertsmith.tasks.measures import Array, Measure
 from bertsmith.tasks.result import Vectors, check_finite
-from bertsmith.tasks.task import Row
+from bertsmith.tasks.task import Row, too_long
 from bertsmith.tasks.trained import Settings, TrainedTask
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -118,10 +118,7 @@ class EmbedPairs(TrainedTask[PairExample, Vectors]):
             for row, own in zip(rows, gold, strict=True):
                 row.gold = own[None]
                 if len(row.ids) > self.length:
-                    raise BertsmithError(
-                        f"{example.where}{': ' * bool(example.where)}a text has {len(row.ids):,} tokens but at most "
-                        f"{self.length:,} fit; choose truncate='head', 'tail' or 'head+tail', or a shorter text."
-                    )
+                    raise too_long(len(row.ids), self.length, self.windows, example.where, "a text")
             found.append(rows)
         return found
 

@@ -4,13 +4,16 @@ Together: a beam search from left to right, each mask filled in the light of tho
 the product of the steps (the chain rule in reading order). A target of several pieces is a chain too: as many masks as
 it has pieces, each piece scored with those before it in place.
 
-A row's probabilities for the whole vocabulary are reduced to what is wanted of them as soon as they are there: many
-texts with a few masks each would fill the memory with them.
+Rows that are the same to the encoder are read once, whatever is asked of them: a text of many masks is one row, or a
+few windows. The probabilities for the whole vocabulary are reduced to what is wanted of them as soon as they are there:
+many texts with a few masks each would fill the memory with them.
 """
 
 import math
-from collections.abc import Generator, Hashable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -19,7 +22,7 @@ from torch import Tensor
 from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
 from bertsmith.models.network import Network
-from bertsmith.tasks.masks import Mask, MaskedText, MaskRow, find_masks, find_spans
+from bertsmith.tasks.masks import Mask, MaskedText, MaskRow, SharedRow, find_masks, find_spans
 from bertsmith.tasks.result import Result, check_finite
 from bertsmith.tasks.spelling import Span, spell, write
 from bertsmith.tasks.task import Row, Task
@@ -29,7 +32,7 @@ from bertsmith.text.tokenizer import Tokenizer
 TOGETHER = 32  # masks that are searched for together, at most: each is a round of beams over the whole text
 BEAMS = 10  # kept in the joint search, or `top_k` if that is more
 KEPT = 2**16  # ways to go on that a text may wait with: a wide search asks for its beams in blocks
-AT_ONCE = 1024  # rows whose whole vocabulary is in memory
+AT_ONCE = 1024  # masks whose whole vocabulary is in memory
 Talk = Generator[list[Row], list[Tensor], Any]
 Words = dict[tuple[int, str], list[int]]  # (number of a mask, target) -> the target's pieces there
 
@@ -67,23 +70,26 @@ class Fill(Task[str, Result]):
         if self.targets is not None:
             answers, joint = (yield from self._choose(masked, words)), None
         else:
-            # The first mask's pieces also begin the search.
-            bests = [max(self.top_k, BEAMS), *[self.top_k] * (len(masked.masks) - 1)]
-            scores = yield [masked.row(mask, {}, best) for mask, best in zip(masked.masks, bests, strict=True)]
-            answers = [self._best(masked, mask, score) for mask, score in zip(masked.masks, scores, strict=True)]
             is_joint = 1 < len(masked.masks) <= TOGETHER
+            best = max(self.top_k, BEAMS) if is_joint else self.top_k  # the first mask's pieces also begin the search
+            scores = yield from _ask([masked.row(mask, {}, best) for mask in masked.masks])
+            answers = [self._best(masked, mask, score) for mask, score in zip(masked.masks, scores, strict=True)]
             joint = (yield from self._together(masked, scores[0])) if is_joint else None
         return Result(answers if len(answers) > 1 else answers[0], masked.dropped, joint)
 
     def scores(self, network: Network, batch: Batch, rows: Sequence[Row]) -> list[Tensor]:
         """What is wanted of each row, (2, pieces): the log-probabilities, and the ids that they belong to."""
         hidden = network(batch)
-        at = batch.firsts + torch.tensor([row.at[0] for row in rows], device=hidden.device)
-        found = []
-        for start in range(0, len(rows), AT_ONCE):
+        shared = [row for row in rows if isinstance(row, SharedRow)]
+        asks = [ask for row in shared for ask in row.asks]
+        starts = accumulate(batch.lengths, initial=0)
+        places = [start + place for start, row in zip(starts, shared, strict=False) for place in row.at]
+        at, found = torch.tensor(places, device=hidden.device), []
+        for start in range(0, len(asks), AT_ONCE):
             chances = network.score(hidden, batch, self.head, at[start : start + AT_ONCE]).float().log_softmax(dim=-1)
-            found += keep_wanted(chances, rows[start : start + AT_ONCE])
-        return found
+            found += keep_wanted(chances, asks[start : start + AT_ONCE])
+        kept = iter(found)
+        return [torch.cat([next(kept) for _ in row.asks], dim=1) for row in shared]
 
     def _best(self, masked: MaskedText, mask: Mask, score: Tensor) -> list[dict[str, Any]]:
         return [
@@ -104,7 +110,7 @@ class Fill(Task[str, Result]):
             found: list[Beam] = []
             for start in range(0, len(beams), block):
                 some = beams[start : start + block]
-                scores = yield [masked.row(mask, dict(enumerate(beam.ids)), best=width) for beam in some]
+                scores = yield from _ask([masked.row(mask, dict(enumerate(beam.ids)), best=width) for beam in some])
                 found = _sort([*found, *_widen(some, scores, width)])[:width]
             beams = found
         spans = [mask.span for mask in masked.masks]
@@ -119,21 +125,21 @@ class Fill(Task[str, Result]):
         ]
 
     def _choose(self, masked: MaskedText, words: Words) -> Talk:
-        """Each mask's targets; all pieces of all words are asked for in one round."""
+        """Each mask's targets; all pieces of all words are asked for in one round, each beginning of a word once."""
         assert self.targets is not None and self.tokenizer.mask_id is not None
-        rows: list[Row] = []
-        asked: list[list[tuple[int, str]]] = []  # for each row the words that its pieces belong to
-        for number, mask in enumerate(masked.masks):
-            single = [target for target in self.targets if len(words[number, target]) == 1]
-            rows.append(masked.row(mask, {}, wanted=[words[number, target][0] for target in single]))
-            asked.append([(number, target) for target in single])
+        asked: dict[tuple[int, int, tuple[int, ...]], list[tuple[int, str]]] = defaultdict(list)
         for key, pieces in words.items():
-            for known in range(len(pieces) if len(pieces) > 1 else 0):
-                rows.append(masked.row_of_pieces(masked.masks[key[0]], pieces, known, self.tokenizer.mask_id))
-                asked.append([key])
-        scores = yield rows
+            for known in range(len(pieces)):
+                asked[key[0], len(pieces), tuple(pieces[:known])].append(key)
+        rows = [
+            masked.row_of_pieces(
+                masked.masks[number], size, before, [words[key][len(before)] for key in keys], self.tokenizer.mask_id
+            )
+            for (number, size, before), keys in asked.items()
+        ]
+        scores = yield from _ask(rows)
         chains = dict.fromkeys(words, 0.0)
-        for keys, score in zip(asked, scores, strict=True):
+        for keys, score in zip(asked.values(), scores, strict=True):
             for key, (chance, _) in zip(keys, _list_pieces(score), strict=True):
                 chains[key] += chance
         found = [
@@ -162,11 +168,22 @@ class Fill(Task[str, Result]):
         return words
 
 
-def keep_wanted(chances: Tensor, rows: Sequence[Row]) -> list[Tensor]:
+def _ask(rows: Sequence[MaskRow]) -> Talk:
+    """What is wanted of each of these rows; those with the same ids are read once."""
+    numbers: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        numbers[tuple(row.ids)].append(number)
+    scores = yield [SharedRow.of([rows[number] for number in some]) for some in numbers.values()]
+    found: dict[int, Tensor] = {}
+    for some, score in zip(numbers.values(), scores, strict=True):
+        sizes = [len(rows[number].wanted) or score.shape[1] // len(some) for number in some]
+        found.update(zip(some, score.split(sizes, dim=1), strict=True))
+    return [found[number] for number in range(len(rows))]
+
+
+def keep_wanted(chances: Tensor, asked: Sequence[MaskRow]) -> list[Tensor]:
     """Of log-probabilities (rows, vocabulary) what each row wants: (2, pieces), the ids below their chances."""
-    asked = [row for row in rows if isinstance(row, MaskRow)]
-    assert len(asked) == len(rows)
-    most = min(max(row.best for row in asked), chances.shape[1])
+    most = min(max(ask.best for ask in asked), chances.shape[1])
     if most:
         top = chances.topk(most)
         pairs = torch.stack([top.values.double(), top.indices.double()], dim=1).cpu()  # (rows, 2, most)
@@ -188,7 +205,7 @@ def _list_pieces(score: Tensor) -> list[tuple[float, int]]:
 
 def _list_targets(targets: Any) -> list[str]:
     """Each target once; a single word may be given by itself."""
-    if isinstance(targets, bytes) or not is_iterable(targets):
+    if isinstance(targets, bytes | Mapping) or not is_iterable(targets):
         raise BertsmithError(f"targets is a list of words, not {type(targets).__name__}.")
     words = [targets] if isinstance(targets, str) else list(targets)
     if not words:

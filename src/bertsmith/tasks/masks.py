@@ -5,12 +5,10 @@ A text that is too long becomes overlapping windows; each mask is asked for in t
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from bertsmith.errors import BertsmithError
 from bertsmith.tasks.spelling import Span
-from bertsmith.tasks.task import Row
-from bertsmith.tasks.texts import list_texts
+from bertsmith.tasks.task import Row, too_long
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -21,6 +19,17 @@ class MaskRow(Row):
 
     best: int = 0
     wanted: Sequence[int] = ()
+
+
+@dataclass
+class SharedRow(Row):
+    """A row that is read once for several with the same ids; all want as many pieces, or each names its own."""
+
+    asks: Sequence[MaskRow] = ()
+
+    @classmethod
+    def of(cls, asks: Sequence[MaskRow]) -> "SharedRow":
+        return cls(asks[0].ids, asks[0].segments, at=[ask.at[0] for ask in asks], asks=asks)
 
 
 @dataclass
@@ -37,7 +46,7 @@ class MaskedText:
     masks: list[Mask]
     dropped: int
 
-    def row(self, mask: Mask, filled: Mapping[int, int], best: int = 0, wanted: Sequence[int] = ()) -> MaskRow:
+    def row(self, mask: Mask, filled: Mapping[int, int], best: int = 0) -> MaskRow:
         """The row that asks for `mask`, with the masks of these numbers filled by these ids."""
         window = self.windows[mask.window]
         ids = list(window.ids)
@@ -45,26 +54,18 @@ class MaskedText:
             place = self.masks[number].places.get(mask.window)
             if place is not None:
                 ids[place] = id
-        return MaskRow(ids, window.segments, at=[mask.places[mask.window]], best=best, wanted=wanted)
+        return MaskRow(ids, window.segments, at=[mask.places[mask.window]], best=best)
 
-    def row_of_pieces(self, mask: Mask, pieces: list[int], known: int, mask_id: int) -> MaskRow:
-        """The row that asks for piece number `known` of a word in the mask's place, the pieces before it given."""
+    def row_of_pieces(
+        self, mask: Mask, size: int, before: Sequence[int], wanted: Sequence[int], mask_id: int
+    ) -> MaskRow:
+        """The row that asks for the next piece of words of `size` pieces in the mask's place, those `before` given."""
         window = self.windows[mask.window]
         place = mask.places[mask.window]
-        word = [*pieces[:known], *[mask_id] * (len(pieces) - known)]
+        word = [*before, *[mask_id] * (size - len(before))]
         ids = [*window.ids[:place], *word, *window.ids[place + 1 :]]
         segments = [*window.segments[:place], *[window.segments[place]] * len(word), *window.segments[place + 1 :]]
-        return MaskRow(ids, segments, at=[place + known], wanted=[pieces[known]])
-
-
-def masked_texts(tokenizer: Tokenizer, given: Any) -> list[str]:
-    """Several texts; one without a mask is named by its number."""
-    texts = list_texts(given)
-    for number, text in enumerate(texts, 1):
-        if tokenizer.mask_token is not None and tokenizer.mask_token not in text:
-            told = f"text {number} has no mask; write {tokenizer.mask_token} where a word is wanted"
-            raise BertsmithError(f"{told}: {text[:60]!r}.")
-    return texts
+        return MaskRow(ids, segments, at=[place + len(before)], wanted=wanted)
 
 
 def find_spans(tokenizer: Tokenizer, whole: Encoding) -> list[Span]:
@@ -86,6 +87,8 @@ def find_masks(
         windows = [whole]
     elif slides:
         windows = tokenizer.windows(text, length=length, overlap=room // 2)
+    elif truncate == "error":
+        raise too_long(len(whole), length, windows=True)
     else:
         windows = [tokenizer.encode(text, length=length, truncate=truncate)]
     masks = [Mask(span) for span in spans]

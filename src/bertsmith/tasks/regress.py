@@ -74,7 +74,7 @@ class Regress(TrainedTask[NumberExample, Result]):
     def rows(self, examples: Sequence[NumberExample]) -> list[list[Row]]:
         refuse_other(examples, self.settings)
         golds = [None if e.number is None else np.float32((e.number - self.mean) / self.spread) for e in examples]
-        return lay_out(self.tokenizer, examples, golds, self.length, self.truncate)
+        return lay_out(self.tokenizer, examples, golds, self.length, self.truncate, self.windows)
 
     def loss(self, scores: Tensor, gold: Tensor, batch: Batch, criterion: Criterion) -> Tensor:
         missed = scores[:, 0].float() - gold.nan_to_num(0.0)

@@ -28,7 +28,7 @@ from bertsmith.tasks.losses import Criterion, find_known
 from bertsmith.tasks.measures import Measure
 from bertsmith.tasks.result import Result, check_finite
 from bertsmith.tasks.retrieval import score_rankings
-from bertsmith.tasks.task import Row
+from bertsmith.tasks.task import Row, too_long
 from bertsmith.tasks.texts import list_texts, pair_lists, take_count
 from bertsmith.tasks.trained import MISTAKES, Settings, TrainedTask
 from bertsmith.text.tokenizer import Tokenizer
@@ -103,10 +103,7 @@ class Rerank(TrainedTask[RankExample, Result]):
             rows = [Row(e.ids, e.segments, dropped=e.dropped) for e in (next(encoded) for _ in example.texts)]
             longest = max((len(row.ids) for row in rows), default=0)
             if longest > self.length:
-                raise BertsmithError(
-                    f"{example.where}{': ' * bool(example.where)}a text with its query has {longest:,} tokens but at "
-                    f"most {self.length:,} fit; choose truncate='head', 'tail' or 'head+tail', or a shorter text."
-                )
+                raise too_long(longest, self.length, self.windows, example.where, "a text with its query")
             if example.gains is not None:
                 for row, gain in zip(rows, example.gains, strict=True):
                     row.gold = np.float32(self.share(gain))

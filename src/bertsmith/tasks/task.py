@@ -15,6 +15,7 @@ from torch import Tensor
 from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
 from bertsmith.models.network import Network
+from bertsmith.text.encoding import Encoding
 from bertsmith.text.tokenizer import Tokenizer
 
 Example = TypeVar("Example")
@@ -79,7 +80,25 @@ class Task(Generic[Example, Answer]):
         scores = yield rows
         return self.answer(example, rows, scores)
 
+    def encode_all(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[Encoding]:
+        """One row each, cut as `truncate` says."""
+        cut = None if self.truncate == "error" else self.limit
+        rows = self.tokenizer.encode_many(texts, pairs, length=cut, truncate=self.truncate if cut else "head")
+        longer = next((len(row) for row in rows if len(row) > self.limit), None)
+        if longer is not None:
+            raise too_long(longer, self.limit, self.windows)
+        return rows
+
     def refuse_windows(self) -> None:
         if self.truncate == "windows":
             others = ", ".join(repr(policy) for policy in POLICIES[:-1])
             raise BertsmithError(f"{self.name} has no meaning for truncate='windows'; use one of {others}.")
+
+
+def too_long(tokens: int, length: int, windows: bool, where: str = "", what: str = "the input") -> BertsmithError:
+    """The error of truncate="error"; `windows`: whether the job can slide over a text instead."""
+    ways = "'head', 'tail', 'head+tail' or 'windows'" if windows else "'head', 'tail' or 'head+tail'"
+    return BertsmithError(
+        f"{where}{': ' * bool(where)}{what} has {tokens:,} tokens but at most {length:,} fit; choose truncate={ways}, "
+        f"or a shorter text."
+    )

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from bertsmith.data.examples import NumberExample, TextExample
 from bertsmith.errors import BertsmithError
-from bertsmith.tasks.task import Row
+from bertsmith.tasks.task import Row, too_long
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.tokenizer import Tokenizer
 
@@ -63,20 +63,22 @@ def find_turned(examples: Sequence[Any], others: Sequence[Any]) -> list[bool]:
 
 
 def lay_out(
-    tokenizer: Tokenizer, examples: Sequence[Texts], golds: Sequence[Any], length: int, truncate: str
-) -> list[list[Row]]:
+    tokenizer: Tokenizer, examples: Sequence[Texts], golds: Sequence[Any], length: int, truncate: str,
+    windows: bool = True,
+) -> list[list[Row]]:  # fmt: skip
     """One row an example; with truncate="windows" a long one becomes several that share a quarter of their text.
 
     Of a pair the first text stands whole in each window and the second one slides. Each has the example's gold.
+    `windows`: whether these may be chosen, for the error that an example is too long.
     """
     cut = None if truncate in ("error", "windows") else length
     encodings = [[encoding] for encoding in _encode(tokenizer, examples, cut, truncate if cut else "head")]
     for i, (encoding,) in enumerate(encodings):
         if len(encoding.ids) > length:
-            encodings[i] = _part(tokenizer, examples[i], len(encoding.ids), length, truncate)
+            encodings[i] = _part(tokenizer, examples[i], len(encoding.ids), length, truncate, windows)
     return [
-        [Row(e.ids, e.segments, dropped=e.dropped, gold=gold) for e in windows]
-        for windows, gold in zip(encodings, golds, strict=True)
+        [Row(e.ids, e.segments, dropped=e.dropped, gold=gold) for e in parts]
+        for parts, gold in zip(encodings, golds, strict=True)
     ]
 
 
@@ -87,14 +89,13 @@ def _encode(tokenizer: Tokenizer, examples: Sequence[Texts], length: int | None,
     return [tokenizer.encode(e.text, e.pair, length=length, truncate=truncate) for e in examples]
 
 
-def _part(tokenizer: Tokenizer, example: Texts, tokens: int, length: int, truncate: str) -> list[Encoding]:
+def _part(
+    tokenizer: Tokenizer, example: Texts, tokens: int, length: int, truncate: str, windows: bool
+) -> list[Encoding]:
     """The windows of an example that is too long, or the error that it is."""
-    where = f"{example.where}: " if example.where else ""
     if truncate == "error":
-        raise BertsmithError(
-            f"{where}the input has {tokens:,} tokens but at most {length:,} fit; choose truncate='head', "
-            f"'tail', 'head+tail' or 'windows', or a shorter input."
-        )
+        raise too_long(tokens, length, windows, example.where)
+    where = f"{example.where}: " if example.where else ""
     first = ("",) if example.pair is None else (example.text, "")
     room = length - len(tokenizer.encode(*first).ids)
     if room < 1:

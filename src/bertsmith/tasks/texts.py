@@ -6,6 +6,8 @@ from typing import Any
 
 from bertsmith.errors import BertsmithError
 
+THREADS = 1024  # more than any machine's cores
+
 
 def list_texts(given: Any) -> list[str]:
     """The texts of a list, a tuple, a generator, a column of a table."""
@@ -32,6 +34,14 @@ def take_count(name: str, given: Any) -> int:
     if isinstance(given, bool) or not isinstance(given, Integral) or given < 1:
         raise BertsmithError(f"{name} is {given!r}; it must be a whole number of at least 1.")
     return int(given)
+
+
+def take_threads(given: Any) -> int:
+    """Threads of the CPU; torch ends the process where there are far too many."""
+    count = take_count("threads", given)
+    if count > THREADS:
+        raise BertsmithError(f"threads is {count:,}; it must be at most {THREADS:,}, best as many as there are cores.")
+    return count
 
 
 def pair_up(job: str, firsts: Any, seconds: Any) -> tuple[list[tuple[str, Any]], bool]:

@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import Any
 
 from bertsmith.errors import BertsmithError
-from bertsmith.tasks.task import Row
+from bertsmith.tasks.task import Row, too_long
 from bertsmith.tasks.texts import is_iterable, list_texts
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.truncation import keep, slide
@@ -59,10 +59,7 @@ def lay_ids(tokenizer: Tokenizer, ids: TokenIds, length: int, truncate: str) -> 
     """One row of ids with special tokens around them, or with truncate="windows" several side by side."""
     room = length - tokenizer.template.specials(paired=False)
     if truncate == "error" and len(ids) > room:
-        raise BertsmithError(
-            f"the input has {len(ids) + length - room:,} tokens but at most {length:,} fit; choose truncate='head', "
-            f"'tail', 'head+tail' or 'windows', or a shorter input."
-        )
+        raise too_long(len(ids) + length - room, length, windows=True)
     if truncate == "windows":
         return [_row(tokenizer, ids[start:stop], 0) for start, stop in slide(len(ids), room, 0)]
     kept = [id for start, stop in keep([len(ids)], room, truncate)[0] for id in ids[start:stop]]

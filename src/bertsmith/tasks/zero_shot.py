@@ -43,9 +43,7 @@ class ZeroShot(Task[str, Result]):
     def rows(self, examples: Sequence[str]) -> list[list[Row]]:
         """One row a label; of a long text so much is cut that the hypothesis, which is short, stands whole."""
         texts = [text for text in examples for _ in self.labels]
-        encodings = self.tokenizer.encode_many(
-            texts, self.hypotheses * len(examples), length=self.limit, truncate=self.truncate
-        )
+        encodings = self.encode_all(texts, self.hypotheses * len(examples))
         rows = [Row(e.ids, e.segments, dropped=e.dropped) for e in encodings]
         return [rows[start : start + len(self.labels)] for start in range(0, len(rows), len(self.labels))]
 

@@ -16,7 +16,7 @@ _ONE = 1000  # factors are whole thousandths, so that counts stay whole numbers 
 def check_balance(balance: float | None, languages: int) -> None:
     if balance is None:
         return
-    if isinstance(balance, bool) or not isinstance(balance, int | float) or not 0 <= balance <= 1:
+    if not 0 <= balance <= 1:
         raise BertsmithError(f"--balance {balance} must lie between 0 (all languages alike) and 1 (as they are).")
     if languages < 2:
         raise BertsmithError("--balance needs several sources, a file or a folder for each language; one was given.")
