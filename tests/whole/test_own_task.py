@@ -101,7 +101,7 @@ def test_a_subclass_of_ours(tmp_path, monkeypatch, encoder):
     "name, sentence",
     [
         (":Stars", "task=':Stars' is not a choice"),
-        (None, "task=None is not a choice"),
+        (None, "task is None; it must be a string."),
         ("clasify", "task='clasify' is not a choice; use one of classify, tag, span, regress, choose, embed, rer"),
         ("nowhere:Task", "the task nowhere:Task cannot be found: No module named 'nowhere'"),
         ("json:Task", "the task json:Task cannot be found: module 'json' has no attribute 'Task'"),
