@@ -152,7 +152,7 @@ def main() -> None:
     )
     for show in (show_masks, show_pairs, show_answers, show_names, show_judgements, show_meanings, show_search):
         show(model)
-    console.print(f"\n{time.perf_counter() - start:.0f} seconds, no network. Next: a model of your own,\n"
+    console.print(f"\n{time.perf_counter() - start:.1f} seconds, no network. Next: a model of your own,\n"
                   "  [bold].venv/bin/bertsmith finetune --train examples/tickets.csv --out my-model[/bold],\n"
                   "or a page to play on, [bold].venv/bin/bertsmith serve[/bold]; the README has the rest.")  # fmt: skip
     if console.record:

@@ -71,8 +71,9 @@ HEADS = {
                       more={"length": 256, "truncate": "head+tail"}),
     "nli": Head("classify", "made/nli-shipped.jsonl", "glue/MNLI/dev_matched.rebuilt.tsv", "accuracy",
                 ("classify-pair", "zero-shot"), 2, 128, more={"length": 256}),
-    "similarity": Head("regress", "glue/STS-B/train.tsv", "glue/STS-B/dev.tsv", "pearson", ("score",), 8,
-                       more={"length": 128}),
+    # What entails what is half of how alike: from a fresh adapter it reached 84.8 in 8 epochs.
+    "similarity": Head("regress", "glue/STS-B/train.tsv", "glue/STS-B/dev.tsv", "pearson", ("score",), 3,
+                       lora_rate=5e-4, after="nli", more={"length": 128, "swap": True}),
     # One question in five of its dev set is asked where its answer is not: the bar that suits SQuAD 2.0, half of whose
     # questions are made to mislead, would withhold two of three answers (36.4 of F1 on SQuAD 1.1).
     "answers": Head("span", "made/answers.json", "made/answers-dev.json", "f1", ("answer",), 3,
