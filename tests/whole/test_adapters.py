@@ -169,6 +169,17 @@ def test_an_adapter_goes_on_as_one(adapters, encoder, tmp_path):
     found = load_file(other.folder / "adapter_model.safetensors")
     thin = [name for name in before if "lora" in name]
     assert thin and all(torch.allclose(before[name], found[name], atol=1e-7) for name in thin)
+    pairs = [{"text": one["text"], "pair": two["text"]} for one, two in zip(reviews(), reviews("a"), strict=False)]
+    vectors = bertsmith.finetune("embed", pairs, pairs, out=tmp_path / "vectors", model=adapters["liked"], check=False,
+                                 **{**LEARN, "rate": 1e-12, "epochs": 1})  # fmt: skip
+    bare = load_file(vectors.folder / "adapter_model.safetensors")  # without a head, so without the encoder's own name
+    assert len(bare) == len(thin) and all(
+        torch.allclose(before[name], bare[name.replace(".bert.", ".")], atol=1e-7) for name in thin
+    )
+    back = bertsmith.finetune("regress", scores, scores, out=tmp_path / "back", model=vectors.folder, check=False,
+                              **{**LEARN, "rate": 1e-12, "epochs": 1})  # fmt: skip
+    again = load_file(back.folder / "adapter_model.safetensors")
+    assert all(torch.allclose(before[name], again[name], atol=1e-7) for name in thin)
     with pytest.raises(BertsmithError, match=r"has rank \d+ and alpha [\d.]+, and goes on as it is; give lora="):
         bertsmith.finetune("classify", reviews(), reviews("a"), out=tmp_path / "no", model=adapters["liked"],
                            **{**LEARN, "lora": 3})  # fmt: skip

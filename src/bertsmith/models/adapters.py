@@ -133,8 +133,11 @@ def read_adapter(folder: Path, base: Checkpoint, is_bare: bool = False) -> Check
 
 def go_on_from(checkpoint: Checkpoint, folder: Path) -> None:
     """Give the fresh thin matrices of a network the numbers of an adapter, whatever head learns with them now."""
-    settings, tensors = read_json(folder / ADAPTER_CONFIG), _read(folder)[0]
+    settings, prefix = read_json(folder / ADAPTER_CONFIG), f"{checkpoint.family.prefix}."
     places = {name: low for name, low, _ in each_low(checkpoint)}
+    # Under a head the encoder is a part with a name of its own; vectors have none.
+    under = prefix if next(iter(places)).startswith(prefix) else ""
+    tensors = {f"{under}{name.removeprefix(prefix)}": tensor for name, tensor in _read(folder)[0].items()}
     low, scale = next(iter(places.values())), _scale(settings, folder)
     if (low.rank, low.scale) != (settings["r"], scale):
         told = f"has rank {settings['r']} and alpha {scale * settings['r']:g}, and goes on as it is"
