@@ -160,7 +160,8 @@ def _say(
         rest = f", {list_some(fresh)} {'begin' if len(fresh) > 1 else 'begins'} anew" if fresh else ""
         return f"{told}; what it learnt of {list_some([labels[place] for place in known])} is kept{rest}."
     left = f"; its heads for {', '.join(others)} are left out" if others else ""
-    return f"a fresh head for {name} with {len(labels)} outputs was put on the encoder{left}."
+    outputs = f"{len(labels)} output{'s' * (len(labels) != 1)}"
+    return f"a fresh head for {name} with {outputs} was put on the encoder{left}."
 
 
 def list_some(labels: Sequence[str]) -> str:
