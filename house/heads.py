@@ -40,7 +40,7 @@ from bertsmith.workers import Lost, Workers
 
 WAYS = ("lora", "together", "full")
 BESIDE = "beside"  # an adapter on the encoder that the others share
-SENTENCES = 30_000  # with or without names, beside WikiANN's 20,000 examples
+SENTENCES = 45_000  # with or without names, beside WikiANN's 20,000 examples
 APART = 2_000  # pairs that are set apart for measuring, where a set has no dev file
 
 
@@ -90,7 +90,7 @@ ALONE = [name for name in HEADS if name not in TOGETHER]
 WORDS = 0.2  # the weight of masked words beside the tasks
 
 
-def gather_all(data: Path, made: Path, text: Path | None) -> None:
+def gather_all(data: Path, made: Path, texts: Sequence[Path]) -> None:
     """Every file that is made of several sets."""
     make_once(made / "nli-shipped.jsonl", lambda: gather_nli(data, shipped=True))
     make_once(made / "answers.json", lambda: gather_questions(data, shipped=True, unanswerable=True))
@@ -98,13 +98,13 @@ def gather_all(data: Path, made: Path, text: Path | None) -> None:
     make_once(made / "sentiment.jsonl", lambda: gather_sentiment(data))
     make_once(made / "sentiment-dev.jsonl", lambda: name_labels(data / "glue/SST-2/dev.tsv"))
     for side in ("train", "dev", "test"):
-        write_names(made / f"names-{side}.conll", data / "wikiann_en" / side, text if side == "train" else None)
+        write_names(made / f"names-{side}.conll", data / "wikiann_en" / side, texts if side == "train" else ())
     if not (made / "search.jsonl").exists():
         part(made / "search.jsonl", *gather_search(data, shipped=True))
     if not (made / "follows.jsonl").exists():
-        if text is None:
+        if not texts:
             sys.exit("follows needs raw text once (--text FILE), or the file made/follows.jsonl.")
-        part(made / "follows.jsonl", *gather_follows(text))
+        part(made / "follows.jsonl", *gather_follows(texts[0]))
 
 
 def add_elsewhere(path: Path) -> tuple[Records, dict[str, int]]:
@@ -121,12 +121,12 @@ def name_labels(path: Path) -> tuple[Records, dict[str, int]]:
     return found, {path.name: len(found)}
 
 
-def write_names(out: Path, file: Path, text: Path | None) -> None:
-    """WikiANN's examples, for training with as many whole sentences of raw text."""
+def write_names(out: Path, file: Path, texts: Sequence[Path]) -> None:
+    """WikiANN's examples, for training with more than as many sentences of raw text."""
     if not out.exists():
         sentences = list(read_tagged(file))
-        if text is not None:
-            sentences = shuffle([*sentences, *gather_names([file], text, SENTENCES)])
+        if texts:
+            sentences = shuffle([*sentences, *gather_names([file], texts, SENTENCES)])
         out.parent.mkdir(parents=True, exist_ok=True)
         lines = ("".join(f"{word}\t{tag}\n" for word, tag in rows) for rows in sentences)
         out.write_text("\n".join(lines), encoding="utf-8")
@@ -226,7 +226,7 @@ def weigh(folder: Path) -> float:
 
 
 def make_heads(options: argparse.Namespace) -> int:
-    gather_all(options.data, options.work / "made", options.text[0] if options.text else None)
+    gather_all(options.data, options.work / "made", options.text or ())
     making = Making(options)
     for way in options.ways:
         if way == "together":

@@ -2,9 +2,10 @@
 nothing else finds an organization in every second plain sentence.
 
 In: WikiANN's files and raw text. Out: CoNLL lines. A sentence is taken when every capital in it is explained: each run
-of capitalized words is a name that WikiANN knows as one kind only, a given name and a surname of its people, a word
-that text usually writes small (at the sentence's beginning), or a word of a short list (days, months, peoples). All
-other sentences are left out, so what is not marked is no name.
+of capitalized words is a name that WikiANN knows as one kind only or that an article defines (`defining`), a given name
+and a surname of their people, the surname of the person that the article is about, a word that text usually writes
+small (at the sentence's beginning), or a word of a short list (days, months, peoples). All other sentences are left
+out, so what is not marked is no name.
 """
 
 import random
@@ -13,6 +14,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from defining import NONE, find_defined, learn_kinds, learn_short_forms, tell_by_parts
 
 from bertsmith.text.sentences import split_sentences
 from bertsmith.text.sources import list_sources, read_documents
@@ -35,6 +38,8 @@ OPENERS = frozenset(
      "His", "Her", "Its", "Their", "This", "During", "Since", "Until", "Although", "Both", "If", "Because", "Then"]
 )  # fmt: skip
 LONG, SHORT, LONGEST_NAME = 40, 6, 6
+READ = 20_000  # characters of a document
+SHARES = {"ORG": 0.5, "PER": 0.3, "LOC": 0.2}  # of the sentences with names: the first of these kinds that one has
 USUAL = 200  # times that a word must stand small in the text to be no name where a sentence begins with it
 Tagged = list[tuple[str, str]]
 
@@ -67,19 +72,20 @@ def list_names(sentences: Iterable[Tagged]) -> Iterator[tuple[tuple[str, ...], s
 
 @dataclass
 class Known:
-    """What WikiANN's names say about capitals."""
+    """What WikiANN's names and the articles' definitions say about capitals."""
 
     names: dict[tuple[str, ...], str] = field(default_factory=dict)
     given: set[str] = field(default_factory=set)
     family: set[str] = field(default_factory=set)
 
     @classmethod
-    def learn(cls, sentences: Iterable[Tagged]) -> "Known":
+    def learn(cls, sentences: Iterable[Tagged], defined: dict[tuple[str, ...], str]) -> "Known":
         kinds: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
         for name, kind in list_names(sentences):
             kinds[name][kind] += 1
         names = {name: sure for name, found in kinds.items()
                  if is_name(name) and (sure := settle(found, 1 if len(name) > 1 else 2))}  # fmt: skip
+        names |= {name: kind for name, kind in defined.items() if is_name(name)}  # not the team that WikiANN may mean
         people = [name for name, kind in names.items() if kind == "PER" and 1 < len(name) < 4]
         others = {word for name, kind in names.items() if kind != "PER" for word in name} | PLAIN
         given, family = Counter(name[0] for name in people), Counter(name[-1] for name in people)
@@ -87,8 +93,8 @@ class Known:
                    {word for word, count in family.items() if count > 1 and word not in others})  # fmt: skip
 
     def kind(self, run: tuple[str, ...]) -> str | None:
-        """PER, LOC, ORG, or None: not known."""
-        if found := self.names.get(run):
+        """PER, LOC, ORG, O, or None: not known."""
+        if found := self.names.get(run) or (run[0] not in OPENERS and tell_by_parts(run)):
             return found
         if len(run) in (2, 3) and run[0] in self.given and run[-1] in self.family and run[1][0].isupper():
             return "PER"
@@ -106,21 +112,19 @@ def is_name(name: tuple[str, ...]) -> bool:
         word[0].isupper() or word in JOINTS for word in name) and name[0] not in PLAIN and len(name[0]) > 1  # fmt: skip
 
 
-def explain(words: list[str], known: Known, small: Counter[str]) -> list[str] | None:
-    """A tag for each word, or None: there is a capital that nothing explains."""
+def explain(words: list[str], known: Known, small: Counter[str], about: str = "") -> list[str] | None:
+    """A tag for each word, or None: there is a capital that nothing explains. `about`: the surname of the person whom
+    all of the text is about."""
     tags = ["O"] * len(words)
     at = 0
     while at < len(words):
         if not words[at][0].isupper():
             at += 1
             continue
-        rest = len(words) - at
-        long = next((n for n in range(min(LONGEST_NAME, rest), 0, -1)
-                     if words[at + n - 1][0].isupper() and (n == rest or not words[at + n][0].isupper())
-                     and known.kind(tuple(words[at : at + n]))), 0)  # fmt: skip
+        long, kind = find_name(words[at:], known, about)
         if long and not (at == 0 and long == 1 and small[words[0].lower()]):
-            kind = known.kind(tuple(words[at : at + long]))
-            tags[at : at + long] = [f"B-{kind}"] + [f"I-{kind}"] * (long - 1)
+            if kind != NONE:
+                tags[at : at + long] = [f"B-{kind}"] + [f"I-{kind}"] * (long - 1)
             at += long
         elif words[at] in PLAIN or (at == 0 and small[words[0].lower()] > USUAL and is_open(words)):
             at += 1
@@ -129,37 +133,73 @@ def explain(words: list[str], known: Known, small: Counter[str]) -> list[str] | 
     return tags
 
 
+def find_name(words: list[str], known: Known, about: str) -> tuple[int, str]:
+    """How many of the words are a name, and its kind; (0, ""): none that is known begins here."""
+    for long in range(min(LONGEST_NAME, len(words)), 0, -1):
+        is_whole = words[long - 1][0].isupper() and (long == len(words) or not words[long][0].isupper())
+        if is_whole and (kind := known.kind(tuple(words[:long]))):
+            return long, kind
+    return (1, "PER") if words[0] == about and (len(words) == 1 or not words[1][0].isupper()) else (0, "")
+
+
 def is_open(words: list[str]) -> bool:
     """Whether the first word is none of a name: "In Paris", but not "Northern Ontario"."""
     return words[0] in OPENERS or not words[1][0].isupper()
 
 
-def gather_names(files: Iterable[Path], text: Path, count: int, seed: int = 1) -> list[Tagged]:
-    """As many sentences as asked for: a third has no name, and those that name more than places come first.
+@dataclass
+class Texts:
+    """What raw text gives: sentences, each with the surname of the person that its article is about; definitions."""
+
+    sentences: list[tuple[list[str], str]] = field(default_factory=list)
+    small: Counter[str] = field(default_factory=Counter)  # how often a word stands without a capital
+    kinds: dict[tuple[str, ...], str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, paths: Iterable[Path]) -> "Texts":
+        found, firsts, whole = cls(), [], []
+        for document in read_documents(list_sources(list(paths))):
+            text = document.text[:READ]
+            defined = find_defined(text.split("\n", 1)[0])
+            about = defined[0][-1] if defined and defined[1] == "PER" and len(defined[0]) > 1 else ""
+            firsts.append(text.split("\n", 1)[0])
+            whole.append(text)
+            for sentence in split_sentences(text):
+                words = PIECE.findall(sentence)
+                found.small.update(word for word in words if word[0].islower())
+                if SHORT <= len(words) <= LONG and words[-1] in ".?!":
+                    found.sentences.append((words, about))
+        kinds = learn_kinds(firsts)
+        votes: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+        for text in whole:
+            for name, kind in learn_short_forms(text, kinds):
+                votes[name][kind] += 1
+        kinds |= {name: sure for name, some in votes.items() if (sure := settle(some, 2))}
+        # A word that is usually written small ("Muse", a band) is seldom the name where it is not.
+        found.kinds = {name: kind for name, kind in kinds.items() if len(name) > 1 or found.small[name[0].lower()] < 5}
+        return found
+
+
+def gather_names(files: Iterable[Path], texts: Iterable[Path], count: int, seed: int = 1) -> list[Tagged]:
+    """As many sentences as asked for: a third has no name, and of the others each second one an organization.
 
     Of those without a name each second one is cut to a few words: all of WikiANN's fragments have a name, and a head
     that learnt from them alone finds one in every heading.
     """
-    known = Known.learn(rows for file in files for rows in read_tagged(file))
-    sentences = []
-    small: Counter[str] = Counter()
-    for document in read_documents(list_sources(text)):
-        for sentence in split_sentences(document.text[:20_000]):
-            words = PIECE.findall(sentence)
-            small.update(word for word in words if word[0].islower())
-            if SHORT <= len(words) <= LONG and words[-1] in ".?!":
-                sentences.append(words)
-    random.Random(seed).shuffle(sentences)
-    named: list[Tagged] = []
+    text = Texts.read(texts)
+    known = Known.learn((rows for file in files for rows in read_tagged(file)), text.kinds)
+    random.Random(seed).shuffle(text.sentences)
     bare: list[Tagged] = []
-    for words in sentences:
-        tags = explain(words, known, small)
+    named: dict[str, list[Tagged]] = {kind: [] for kind in SHARES}
+    for words, about in text.sentences:
+        tags = explain(words, known, text.small, about)
         if tags is not None:
-            (bare if set(tags) == {"O"} else named).append(list(zip(words, tags, strict=True)))
-    named.sort(key=lambda rows: all(tag in ("O", "B-LOC", "I-LOC") for _, tag in rows))
+            kind = next((kind for kind in SHARES if f"B-{kind}" in tags), None)
+            (named[kind] if kind else bare).append(list(zip(words, tags, strict=True)))
     chance, few = random.Random(seed), bare[: count // 3]
     for rows in few[::2]:
         long = chance.randint(1, min(7, len(rows)))
         start = chance.randrange(len(rows) - long + 1)
         rows[:] = rows[start : start + long]
-    return [*named[: count - count // 3], *few]
+    wanted = count - count // 3
+    return [*few, *(rows for kind, some in named.items() for rows in some[: round(SHARES[kind] * wanted)])]

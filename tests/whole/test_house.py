@@ -141,13 +141,13 @@ def test_sentences_with_names_are_taken_where_every_capital_is_explained(tmp_pat
     lines += ["en:New\tB-LOC", "en:York\tI-LOC", "", "en:Paris\tB-LOC", "", "en:Paris\tB-LOC", ""]
     lines += ["en:Acme\tB-ORG", "", "en:Acme\tB-LOC", ""]  # of two kinds: not known
     write(tmp_path / "wikiann", lines)
-    known = Known.learn(read_tagged(tmp_path / "wikiann"))
+    known = Known.learn(read_tagged(tmp_path / "wikiann"), {("Visby", "BBK"): "ORG", ("Hard", "Times"): "O"})
     small = {"the": 500, "in": 500, "paris": 0}
 
-    def tags(text: str) -> list[str] | None:
+    def tags(text: str, about: str = "") -> list[str] | None:
         from collections import Counter
 
-        return explain(text.split(), known, Counter(small))
+        return explain(text.split(), known, Counter(small), about)
 
     assert tags("In March Alan Lovelace left New York .") is None  # seen as a surname once only
     assert tags("In March Ada Turing left New York .") == ["O", "O", "B-PER", "I-PER", "O", "B-LOC", "I-LOC", "O"]
@@ -155,15 +155,53 @@ def test_sentences_with_names_are_taken_where_every_capital_is_explained(tmp_pat
     assert tags("Paris is old .") == ["B-LOC", "O", "O", "O"]
     assert tags("The old Acme works .") is None and tags("Zork is old .") is None
     assert tags("The New York Times is old .") is None  # a longer name than is known
+    assert tags("The old Visby BBK won .") == ["O", "O", "B-ORG", "I-ORG", "O", "O"]
+    assert tags("The old Hard Times sold well .") == ["O"] * 7  # a name, and of nothing that is tagged
+    assert tags("In Holmes County it rains .") == ["O", "B-LOC", "I-LOC", "O", "O", "O"]
+    assert tags("The old Zork won .") is None and tags("The old Zork won .", about="Zork")[2] == "B-PER"
     text = ["The sky was grey over all of the land today.", "Then Kurt Turing met Ada Byron in old Paris.",
             "Then Zork met the king of the land there."]  # fmt: skip
     write(tmp_path / "text.txt", [" ".join(text) + " Then the sun and then the rain." * 300])
-    found = gather_names([tmp_path / "wikiann"], tmp_path / "text.txt", count=30)
+    found = gather_names([tmp_path / "wikiann"], [tmp_path / "text.txt"], count=30)
     spoken = {" ".join(word for word, _ in rows): [tag for _, tag in rows] for rows in found}
     assert spoken["Then Kurt Turing met Ada Byron in old Paris ."].count("B-PER") == 2
     assert not any("Zork" in one for one in spoken)
     bare = [rows for rows in found if all(tag == "O" for _, tag in rows)]
     assert len(bare) == 10 and min(map(len, bare)) < 6 <= max(map(len, bare))
+
+
+@pytest.mark.parametrize(("sentence", "name", "kind"), [
+    ("Visby BBK is a basketball club in Visby, Sweden.", "Visby BBK", "ORG"),
+    ("The Nièvre is a river in France.", "Nièvre", "LOC"),
+    ("Memphis is the largest city in the state of Tennessee.", "Memphis", "LOC"),
+    ("Wayne Maki (November 20, 1944 – May 12, 1974) was a Canadian ice hockey left winger.", "Wayne Maki", "PER"),
+    ("Francis Matthews (born 1927) was an English film, stage and television actor.", "Francis Matthews", "PER"),
+    ("The Seven Weeks War (1866 – 1866) was a war between Prussia and Austria.", "Seven Weeks War", "O"),
+    ("Rear Window is a movie from 1954.", "Rear Window", "O"),
+])  # fmt: skip
+def test_a_first_sentence_tells_what_a_name_is_of(sentence, name, kind):
+    from defining import find_defined
+
+    assert find_defined(sentence) == (tuple(name.split()), kind)
+
+
+@pytest.mark.parametrize("sentence", [
+    "Rocks is an album by Aerosmith.",  # a word of its own
+    "The Ones are a group of islands or of people.",
+    "It is a city.", "perfectionism is the belief that one can be perfect.", "",
+])  # fmt: skip
+def test_what_a_first_sentence_does_not_tell_for_sure_is_not_taken(sentence):
+    from defining import find_defined
+
+    assert find_defined(sentence) is None
+
+
+def test_letters_are_of_the_kind_of_the_name_that_they_stand_for():
+    from defining import learn_short_forms
+
+    text = "The National Hockey League (NHL) and the University of Utah (UU), not the Old Inn (OI) nor me (ME)."
+    found = list(learn_short_forms(text, {("National", "Hockey", "League"): "ORG"}))
+    assert found == [(("NHL",), "ORG"), (("UU",), "ORG")]
 
 
 def test_benchmarks_of_tags_are_excluded_as_sentences(data, tmp_path):
