@@ -34,12 +34,12 @@ from bertsmith.training.preparing import check_length
 
 @checked("device", "dtype", "predictions")
 def evaluate(
-    model: str | Path | None,
+    model: Model | str | Path | None,
     data: Any,
     *,
     task: str | None = None,
     use: str | Path | None = None,
-    compare: str | Path | None = None,
+    compare: Model | str | Path | None = None,
     predictions: str | Path | Mapping[str, str] | None = None,
     device: str = "auto",
     dtype: str = "float32",
@@ -49,9 +49,10 @@ def evaluate(
     download: bool = False,
     **settings: Any,
 ) -> dict[str, Any]:
-    """`metrics` with `value, low, high, n` each; `compare` names a second model, scored on the same examples.
+    """`metrics` with `value, low, high, n` each; `compare` is a second model, scored on the same examples.
 
-    `use` names one of the model's adapters, or the folder of another.
+    A model that is loaded is scored as it is, where and in the numbers that it was loaded with. `use` names one of the
+    model's adapters, or the folder of another.
 
     Instead of a model, `predictions` may hold the answers to SQuAD's questions, id -> text. `settings` are columns and
     the task's choices, as in `finetune`. A class that the model does not know is refused, since names that do not match
@@ -61,16 +62,26 @@ def evaluate(
     refuse_training(settings)
     if predictions is not None:
         return _score_predictions(predictions, open_table(data, format), columns, choices)
-    models = [load(m, device=device, dtype=dtype, threads=threads, batch_tokens=batch_tokens, download=download)
-              for m in ([model] if compare is None else [model, compare])]  # fmt: skip
+    how: dict[str, Any] = {"device": device, "dtype": dtype, "threads": threads, "batch_tokens": batch_tokens,
+                           "download": download}  # fmt: skip
+    models = [_open(m, how) for m in ([model] if compare is None else [model, compare])]
     models[0] = models[0] if use is None else models[0].use(use)
     kind = find_task(task or find_kind(models[0]))
     table = open_table(data, format)
     found = [_score(each, kind, table, columns, choices) for each in models]
     report = _report(found[0], kind.name, table)
     if compare is not None:
-        report["compare"] = _compare(found, str(compare))
+        report["compare"] = _compare(found, str(compare.folder if isinstance(compare, Model) else compare))
     return report
+
+
+def _open(model: Model | str | Path | None, how: dict[str, Any]) -> Model:
+    if not isinstance(model, Model):
+        return load(model, **how)
+    usual = {"device": "auto", "dtype": "float32", "threads": None, "batch_tokens": None, "download": False}
+    if given := [name for name, value in how.items() if value != usual[name]]:
+        raise BertsmithError(f"{model.folder} is loaded already: give {' and '.join(given)} to `load`, not here.")
+    return model
 
 
 def find_kind(model: Model) -> str:

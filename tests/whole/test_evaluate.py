@@ -67,6 +67,14 @@ def test_two_models_side_by_side(folders):
     assert same["difference"] == 0 and same["p"] == 1
 
 
+def test_models_that_are_loaded_are_scored_as_they_are(folders):
+    rows, (good, poor) = reviews("a"), [bertsmith.load(folders / name) for name in ("good", "poor")]
+    found = bertsmith.evaluate(good, rows, compare=poor)
+    assert found == bertsmith.evaluate(folders / "good", rows, compare=folders / "poor")
+    with pytest.raises(bertsmith.BertsmithError, match="loaded already: give dtype and threads to `load`, not here"):
+        bertsmith.evaluate(good, rows, dtype="bfloat16", threads=1)
+
+
 def test_standard_input_serves_both(folders, monkeypatch):
     table = "text,label\n" + "".join(f"{row['text']},{row['label']}\n" for row in reviews("a"))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(table.encode())))
