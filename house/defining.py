@@ -64,7 +64,7 @@ EVENTS = frozenset(("War", "Wars", "Battle", "Revolution", "Empire", "Dynasty", 
 ORG_LAST = """
 University College Party Company Corporation Corp. Inc. Ltd. Association Federation Committee Commission Institute
 Orchestra Airlines Airways Agency Foundation Society FC F.C. Records Pictures Studios Entertainment Ministry Motors
-Industries Bank Congress Council
+Industries Bank Congress Council Organization Organisation Union League Court
 """
 LOC_LAST = """
 River County Lake Island Islands Mountains Street Avenue Bay Valley Peninsula Province Airport Park Sea Ocean Beach
@@ -124,11 +124,14 @@ def learn_short_forms(text: str, kinds: dict[Name, str]) -> Iterator[tuple[Name,
 
 
 def tell_by_parts(name: Name) -> str | None:
-    """ "Lake Victoria", "University of Oxford", "Holmes County"."""
+    """ "Lake Victoria", "National University of Singapore", "Holmes County"."""
     joints = {word for word in name if not word[0].isupper()}
     if len(name) < 2 or not joints <= {"of", "the"}:
         return None
-    ends = [kind for kind, words in LAST.items() if name[-1] in words and not joints]
-    begins = [kind for kind, words in FIRST.items()
-              if name[0] in words and (kind == "LOC" or (len(name) > 2 and name[1] == "of"))]  # fmt: skip
-    return next(iter([*ends, *begins]), None)
+    head = name[: name.index("of")] if "of" in name else name
+    if head and head[-1] in LAST["ORG"] and (len(head) > 1 or head[0] in FIRST["ORG"]):
+        return "ORG"
+    if not joints and name[-1] in LAST["LOC"]:
+        return "LOC"
+    return next((kind for kind, words in FIRST.items()
+                 if name[0] in words and (kind == "LOC" or (len(name) > 2 and name[1] == "of"))), None)  # fmt: skip

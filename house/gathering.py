@@ -28,6 +28,7 @@ class Source:
     licence: str
     is_shipped: bool = True
     times: int = 1  # in the mix
+    elsewhere: float = 0.0  # the share of its questions that are asked once more, where their answer is not
 
 
 # MNLI's dev_matched is asked for, so MNLI counts twice. What was made by machine (conjnli_auto) or by retrieval with a
@@ -51,10 +52,10 @@ NLI = (
 )
 # The first three are SQuAD 1.1's 22,184 questions. SubjQA's answers are opinions, COVID-QA's texts are books: left out.
 SQUAD = (
-    Source("squad/train-v1.1.subset.json", "CC BY-SA 4.0"),
-    Source("qa/squad_train_more.json", "CC BY-SA 4.0"),
-    Source("qa/squad_train_cs224n_detok.json", "CC BY-SA 4.0"),
-    Source("qa/qamr.json", "MIT"),
+    Source("squad/train-v1.1.subset.json", "CC BY-SA 4.0", elsewhere=0.5),
+    Source("qa/squad_train_more.json", "CC BY-SA 4.0", elsewhere=0.5),
+    Source("qa/squad_train_cs224n_detok.json", "CC BY-SA 4.0", elsewhere=0.5),
+    Source("qa/qamr.json", "MIT", elsewhere=0.15),
     Source("qa/policyqa.json", "MIT"),
     Source("qa/bipar_en.json", "CC BY-NC 4.0", is_shipped=False),
 )
@@ -93,8 +94,8 @@ def gather_nli(data: Path, shipped: bool = False) -> tuple[Records, dict[str, in
 
 
 def gather_questions(data: Path, shipped: bool = False, unanswerable: bool = False) -> tuple[Records, dict[str, int]]:
-    """Articles of SQuAD's JSON; with `unanswerable` those of 2.0 too, of which a third has no answer, and questions of
-    1.1 that are asked where their answer is not."""
+    """Articles of SQuAD's JSON; with `unanswerable` those of 2.0 too, of which a third has no answer, and questions
+    that are asked where their answer is not."""
     articles: Records = []
     counts = {}
     for source in (*chosen(SQUAD, shipped), *((UNANSWERABLE,) if unanswerable else ())):
@@ -102,14 +103,14 @@ def gather_questions(data: Path, shipped: bool = False, unanswerable: bool = Fal
         counts[source.path] = sum(len(one["qas"]) for article in some for one in article["paragraphs"])
         for turn in range(source.times):
             articles += [rename(article, f"{source.path}-{turn}-") for article in some]
-        if unanswerable and "squad" in source.path and source is not UNANSWERABLE:
-            asked = [rename(article, f"{source.path}-elsewhere-") for article in ask_elsewhere(some)]
+        if unanswerable and source.elsewhere:
+            asked = [rename(article, f"{source.path}-elsewhere-") for article in ask_elsewhere(some, source.elsewhere)]
             counts[f"{source.path}, asked elsewhere"] = sum(len(one["qas"]) for a in asked for one in a["paragraphs"])
             articles += asked
     return articles, counts
 
 
-def ask_elsewhere(articles: Records, share: float = 0.25, seed: int = 1) -> Records:
+def ask_elsewhere(articles: Records, share: float, seed: int = 1) -> Records:
     """A share of the questions, each asked of another paragraph of its article that says none of its answers."""
     chance = random.Random(seed)
     found: Records = []

@@ -98,7 +98,8 @@ def gather_all(data: Path, made: Path, texts: Sequence[Path]) -> None:
     make_once(made / "sentiment.jsonl", lambda: gather_sentiment(data))
     make_once(made / "sentiment-dev.jsonl", lambda: name_labels(data / "glue/SST-2/dev.tsv"))
     for side in ("train", "dev", "test"):
-        write_names(made / f"names-{side}.conll", data / "wikiann_en" / side, texts if side == "train" else ())
+        asked = list_questions(data) if side == "train" else []
+        write_names(made / f"names-{side}.conll", data / "wikiann_en" / side, texts if side == "train" else (), asked)
     if not (made / "search.jsonl").exists():
         part(made / "search.jsonl", *gather_search(data, shipped=True))
     if not (made / "follows.jsonl").exists():
@@ -109,7 +110,7 @@ def gather_all(data: Path, made: Path, texts: Sequence[Path]) -> None:
 
 def add_elsewhere(path: Path) -> tuple[Records, dict[str, int]]:
     articles = json.loads(path.read_text(encoding="utf-8"))["data"]
-    found = [*articles, *(rename(article, "elsewhere-") for article in ask_elsewhere(articles))]
+    found = [*articles, *(rename(article, "elsewhere-") for article in ask_elsewhere(articles, 0.25))]
     return found, {path.name: len(articles), "asked elsewhere": len(found) - len(articles)}
 
 
@@ -121,12 +122,18 @@ def name_labels(path: Path) -> tuple[Records, dict[str, int]]:
     return found, {path.name: len(found)}
 
 
-def write_names(out: Path, file: Path, texts: Sequence[Path]) -> None:
+def list_questions(data: Path) -> list[str]:
+    """Those of the sets that `answers` learns from."""
+    articles, _ = gather_questions(data, shipped=True)
+    return [qa["question"] for article in articles for one in article["paragraphs"] for qa in one["qas"]]
+
+
+def write_names(out: Path, file: Path, texts: Sequence[Path], questions: Sequence[str] = ()) -> None:
     """WikiANN's examples, for training with more than as many sentences of raw text."""
     if not out.exists():
         sentences = list(read_tagged(file))
         if texts:
-            sentences = shuffle([*sentences, *gather_names([file], texts, SENTENCES)])
+            sentences = shuffle([*sentences, *gather_names([file], texts, SENTENCES, questions)])
         out.parent.mkdir(parents=True, exist_ok=True)
         lines = ("".join(f"{word}\t{tag}\n" for word, tag in rows) for rows in sentences)
         out.write_text("\n".join(lines), encoding="utf-8")

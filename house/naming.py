@@ -1,7 +1,7 @@
 """Whole sentences with names, for the tagger: WikiANN's examples are headings and fragments, and a head that has seen
 nothing else finds an organization in every second plain sentence.
 
-In: WikiANN's files and raw text. Out: CoNLL lines. A sentence is taken when every capital in it is explained: each run
+In: WikiANN's files, raw text and questions. Out: CoNLL lines. A sentence is taken when every capital in it is explained: each run
 of capitalized words is a name that WikiANN knows as one kind only or that an article defines (`defining`), a given name
 and a surname of their people, the surname of the person that the article is about, a word that text usually writes
 small (at the sentence's beginning), or a word of a short list (days, months, peoples). All other sentences are left
@@ -156,8 +156,11 @@ class Texts:
     kinds: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, paths: Iterable[Path]) -> "Texts":
+    def read(cls, paths: Iterable[Path], questions: Iterable[str] = ()) -> "Texts":
         found, firsts, whole = cls(), [], []
+        for place, question in enumerate(questions):  # people ask with and without its mark
+            words = PIECE.findall(question.rstrip("? ") if place % 2 else question)
+            found.sentences += [(words, "")] if SHORT <= len(words) <= LONG else []
         for document in read_documents(list_sources(list(paths))):
             text = document.text[:READ]
             defined = find_defined(text.split("\n", 1)[0])
@@ -180,13 +183,16 @@ class Texts:
         return found
 
 
-def gather_names(files: Iterable[Path], texts: Iterable[Path], count: int, seed: int = 1) -> list[Tagged]:
+def gather_names(
+    files: Iterable[Path], texts: Iterable[Path], count: int, questions: Iterable[str] = (), seed: int = 1
+) -> list[Tagged]:
     """As many sentences as asked for: a third has no name, and of the others each second one an organization.
 
-    Of those without a name each second one is cut to a few words: all of WikiANN's fragments have a name, and a head
+    Questions are sentences of their own kind: "What is the capital of France" was taken for the name of a place. Of
+    those without a name each second one is cut to a few words: all of WikiANN's fragments have a name, and a head
     that learnt from them alone finds one in every heading.
     """
-    text = Texts.read(texts)
+    text = Texts.read(texts, questions)
     known = Known.learn((rows for file in files for rows in read_tagged(file)), text.kinds)
     random.Random(seed).shuffle(text.sentences)
     bare: list[Tagged] = []
