@@ -127,7 +127,7 @@ def find_columns(
     is_matched = "negative" in roles
     for role, column in choices.items():
         parts = cut_columns(table, column) if role == "label" and not is_matched else [column]
-        known = any(part in table.columns for part in parts)
+        known = any(part in table.columns or part.isdecimal() for part in parts)
         found[role] = ",".join(_check_choice(table, role, part) for part in (parts if known else [column]))
     if {"text", "pair"} <= set(roles) and not {"text", "pair"} & set(choices):
         _find_pair(table, found, (*PAIRS, *MATCHED_PAIRS) if is_matched else PAIRS)
