@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import MultiLabelBinarizer
 
+from bertsmith.checking import choose_kind
 from bertsmith.data.columns import find_columns
 from bertsmith.data.labels import guess_separator, read_label_names, text_examples
 from bertsmith.data.numbers import number_examples
@@ -113,6 +114,25 @@ def test_numbers_written_for_people(cell, end):
         number_examples(table, {"text": "text", "label": "label"})
     expected = f'train, row 1, column "label": a finite number is needed here, not a text ({cell})'
     assert str(caught.value) == f"{expected}{end}"
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        ([f"{n / 4:.3f}" for n in range(40)], "regress"),  # as STS-B's
+        ([n / 7 for n in range(40)], "regress"),
+        (range(1, 41), "classify"),  # whole numbers may be classes
+        (["1.0", "2.0", "3.5", "4.5"] * 10, "classify"),  # and so may a few halves: stars
+        ([*(n / 7 for n in range(39)), "high"], "classify"),
+        ([*(n / 7 for n in range(39)), None], "classify"),
+        ([["a"], ["b"]] * 20, "classify"),
+    ],
+)
+def test_numbers_that_are_no_classes_are_for_regression(labels, kind):
+    table = read_table([{"sentence1": "a", "sentence2": "b", "how": 1, "value": label} for label in labels])
+    assert choose_kind(None, table, {"label": "value"}) == kind
+    assert choose_kind("classify", table, {"label": "value"}) == "classify"
+    assert choose_kind(None, table, {"label": "nowhere"}) == "classify"  # what is wrong is told by who needs it
 
 
 @pytest.mark.parametrize("several", [None, False])

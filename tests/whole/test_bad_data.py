@@ -253,11 +253,11 @@ CASES: list[Case] = [
          '24 different labels in 24 examples, such as "u0", "u1": that is an id or a text, not a class; choose '
          "another label column (reviews.csv, row 2).",
          {"reviews.csv": rows(labels=[f"u{n}" for n in range(24)])}),
-    Case("measurements as labels", "error",
+    Case("measurements as classes", "error",
          "The labels are 24 different numbers such as 0.000, 0.125, 0.250: predicting a number is regression, "
          "not classify; say --task regress, choose another label column, or group the numbers into classes "
          "(reviews.csv, row 2).",
-         {"reviews.csv": rows(labels=[f"{n / 8:.3f}" for n in range(24)])}),
+         {"reviews.csv": rows(labels=[f"{n / 8:.3f}" for n in range(24)])}, options={"task": "classify"}),
     Case("NaN among measurements", "refused",
          'reviews.csv, row 2, column "label": the label is empty',
          {"reviews.csv": rows(labels=["NaN", *(f"{n / 8:.3f}" for n in range(23))])}),

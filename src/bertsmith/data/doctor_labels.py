@@ -48,9 +48,7 @@ class Labels:
 def report_nature(diagnosis: Diagnosis, labels: Labels) -> bool:
     """Errors where the labels are no classes: measurements, or as many values as rows. True: nothing more to say."""
     counts, total = labels.counts, sum(labels.counts.values())
-    numbers = [number for number in map(_read_number, counts) if number is not None]
-    fractions = sum(number != int(number) for number in numbers)
-    if len(numbers) == len(counts) and fractions >= MEASUREMENTS:
+    if are_measurements(counts):
         some = ", ".join(list(counts)[:SHOWN])
         diagnosis.add(
             "error",
@@ -67,13 +65,19 @@ def report_nature(diagnosis: Diagnosis, labels: Labels) -> bool:
             labels.examples[:1],
         )
         return True
-    if len(numbers) == len(counts) and len(counts) > CLASSES_AT_MOST:
+    if len(counts) > CLASSES_AT_MOST and None not in map(_read_number, counts):
         diagnosis.add(
             "warning",
             f"the labels are {len(counts):,} different whole numbers: if they count or measure something, that is "
             f"regression, not classify",
         )
     return False
+
+
+def are_measurements(labels: Iterable[str]) -> bool:
+    """Whether all of these different labels are numbers, and so many of them no whole ones that they are no classes."""
+    numbers = [_read_number(label) for label in labels]
+    return None not in numbers and sum(number != int(number or 0) for number in numbers) >= MEASUREMENTS
 
 
 def _read_number(label: str) -> float | None:
