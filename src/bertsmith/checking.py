@@ -12,9 +12,10 @@ from bertsmith.arguments import checked
 from bertsmith.data.choices_data import has_choices
 from bertsmith.data.columns import find_roles, normalize
 from bertsmith.data.doctor import Kind, add_sources, diagnose
+from bertsmith.data.doctor_labels import are_measurements
 from bertsmith.data.doctor_lengths import count_tokens
 from bertsmith.data.findings import Diagnosis, Finding
-from bertsmith.data.labels import read_label_names
+from bertsmith.data.labels import plain_label, read_label_names
 from bertsmith.data.reading import read_sides
 from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
@@ -86,4 +87,15 @@ def choose_kind(task: str | None, table: Table, columns: Mapping[str, str]) -> K
     words = {"words", "tokens"} & names and {"tags", "ner_tags", "labels", "slots", "pos_tags", "upos"} & names
     if table.kind == "conll" or {"words", "tags", "entities"} & set(columns) or words or {"text", "entities"} <= names:
         return "tag"
-    return "classify"
+    return "regress" if _holds_measurements(table, columns) else "classify"
+
+
+def _holds_measurements(table: Table, chosen: Mapping[str, str]) -> bool:
+    """Whether the labels of texts are numbers to predict, not classes."""
+    try:
+        label = find_roles([table], ("text", "pair", "label"), chosen, ())[0].get("label")
+    except BertsmithError:  # about the columns, and said where they are needed
+        return False
+    if label not in table.columns:
+        return False
+    return are_measurements({plain_label(record[label]) for record in table.records})

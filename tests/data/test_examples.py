@@ -6,9 +6,12 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.preprocessing import MultiLabelBinarizer
 
+from bertsmith.checking import choose_kind
 from bertsmith.data.columns import find_columns
 from bertsmith.data.labels import guess_separator, read_label_names, text_examples
+from bertsmith.data.numbers import number_examples
 from bertsmith.data.reading import read_table
 from bertsmith.data.spans import span_examples
 from bertsmith.data.tags import tag_examples
@@ -71,6 +74,65 @@ def test_separator():
     assert guess_separator(read_table([{"label": "joy"}]), "label") is None
     assert texts("a b", "c", several=True, separator=" ") == [("a", "b"), ("c",)]
     assert texts(["a", "b"], "c;d", separator=";") == [("a", "b"), ("c", "d")]  # lists are several without a word
+
+
+@pytest.mark.parametrize(
+    ("yes", "no"),
+    [(1, 0), ("1", "0"), ("1.0", "0.0"), (True, False), ("TRUE", "False"), (1.0, NAN), ("yes", ""), ("1", None)],
+)
+def test_a_column_a_label(yes, no):
+    """As Kaggle gives several labels out; scikit-learn's binarizer reads them back."""
+    gold = [("toxic", "threat"), (), ("obscene",)]
+    names = ("toxic", "obscene", "threat")
+    kept = MultiLabelBinarizer(classes=names).fit_transform(gold)
+    rows = [dict(zip(names, (yes if flag else no for flag in flags), strict=True)) for flags in kept]
+    table = read_table([{"id": 7, "comment": "a", **row} for row in rows], name="train")
+    columns = find_columns(table, ("text", "pair", "label"), {"label": "toxic, obscene,5"})
+    assert columns["text"] == "comment"
+    assert [example.labels for example in text_examples(table, columns)] == gold
+    for extra in ({"separator": ";"}, {"label_names": ["a"]}):
+        with pytest.raises(BertsmithError, match="for labels in one column, but here each has a column of its own"):
+            text_examples(table, columns, several=True, **extra)
+    with pytest.raises(BertsmithError, match="are several columns, but a number stands in one"):
+        number_examples(table, columns)
+
+
+def test_a_column_whose_name_has_a_comma_is_one():
+    table = read_table([{"text": "a", "x,y": "pos", "x": 1, "y": 0}])
+    columns = find_columns(table, ("text", "label"), {"label": "x,y"})
+    assert text_examples(table, columns)[0].labels == ("pos",)
+
+
+@pytest.mark.parametrize(
+    ("cell", "end"),
+    [("0,5", "; write decimals with a point, thousands without a comma."), ("80 %", "; leave the sign out."),
+     ("-1,234.5", "; write decimals with a point, thousands without a comma."), ("a, b", "."), ("high", ".")],
+)  # fmt: skip
+def test_numbers_written_for_people(cell, end):
+    table = read_table([{"text": "a", "label": cell}], name="train")
+    with pytest.raises(BertsmithError) as caught:
+        number_examples(table, {"text": "text", "label": "label"})
+    expected = f'train, row 1, column "label": a finite number is needed here, not a text ({cell})'
+    assert str(caught.value) == f"{expected}{end}"
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        ([f"{n / 4:.3f}" for n in range(40)], "regress"),  # as STS-B's
+        ([n / 7 for n in range(40)], "regress"),
+        (range(1, 41), "classify"),  # whole numbers may be classes
+        (["1.0", "2.0", "3.5", "4.5"] * 10, "classify"),  # and so may a few halves: stars
+        ([*(n / 7 for n in range(39)), "high"], "classify"),
+        ([*(n / 7 for n in range(39)), None], "classify"),
+        ([["a"], ["b"]] * 20, "classify"),
+    ],
+)
+def test_numbers_that_are_no_classes_are_for_regression(labels, kind):
+    table = read_table([{"sentence1": "a", "sentence2": "b", "how": 1, "value": label} for label in labels])
+    assert choose_kind(None, table, {"label": "value"}) == kind
+    assert choose_kind("classify", table, {"label": "value"}) == "classify"
+    assert choose_kind(None, table, {"label": "nowhere"}) == "classify"  # what is wrong is told by who needs it
 
 
 @pytest.mark.parametrize("several", [None, False])

@@ -160,6 +160,61 @@ def test_mistakes():
 
 @pytest.mark.parametrize("right", [0, 12])
 def test_without_a_mistake_the_interval_is_wilsons(right):
-    measure = Measure(np.array([[int(i < right), 1] for i in range(12)]), lambda sums: sums[..., 0] / sums[..., 1])
+    """Of the F1 of labels and entities too: that twelve answers are right does not make the thirteenth certain."""
+    gold = np.arange(12) % 3
+    counts = measures.count_labels(CLASSES[gold], CLASSES[gold if right else (gold + 1) % 3])
     found = stats.binomtest(right, 12).proportion_ci(0.95, method="wilson")
-    assert interval(measure) == pytest.approx((found.low, found.high), abs=1e-12)
+    of_labels = [measures.micro_f1, measures.macro_f1_present, measures.macro_f1_of_all(counts), measures.weighted_f1]
+    for measure in [
+        measures.ratio(np.array([[int(i < right), 1] for i in range(12)])),
+        *(Measure(counts, value, is_share=True) for value in of_labels),
+    ]:
+        assert interval(measure) == pytest.approx((found.low, found.high), abs=1e-12)
+
+
+def test_rare_labels_do_not_draw_the_interval_below_its_value():
+    """28 labels, most of them rarer than one in fifty: half of the intervals lay below what they were for."""
+    often = 1 / np.arange(1, 29) ** 1.3
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        gold, guess = random.choice(28, size=(2, 100), p=often / often.sum())
+        found = np.where(random.random(100) < 0.8, gold, guess)
+        counts = measures.count_labels(np.eye(28)[gold], np.eye(28)[found])
+        measure = Measure(counts, measures.macro_f1_of_all(counts))
+        expected = f1_score(np.eye(28)[gold], np.eye(28)[found], average="macro", zero_division=0)
+        low, high = interval(measure, samples=400)
+        assert measure.point == pytest.approx(expected, abs=1e-12)
+        assert low <= expected <= high
+
+
+@pytest.mark.parametrize("value", [measures.micro_f1, measures.macro_f1_present, measures.weighted_f1])
+def test_models_that_number_their_labels_otherwise(value):
+    """The same answers by a model whose labels stand in another order, and that knows one more: the same comparison."""
+    gold, found = draw(60, 7)
+    other = draw(60, 8, 0.3)[1]
+    other = np.where(np.random.default_rng(0).random(60) < 0.5, gold, other)
+
+    def measure(numbers: np.ndarray, labels: str, answers: np.ndarray) -> Measure:
+        known = np.eye(len(labels), dtype=bool)
+        return Measure(measures.count_labels(known[numbers[gold]], known[numbers[answers]]), value, labels=(*labels,))
+
+    ours = measure(np.array([0, 1, 2]), "abc", found)
+    expected = compare(ours, measure(np.array([0, 1, 2]), "abc", other), samples=500)
+    again = compare(ours, measure(np.array([3, 2, 0]), "cdba", other), samples=500)
+    assert (again.difference, again.low, again.high) == pytest.approx(
+        (expected.difference, expected.low, expected.high), abs=0.03
+    )
+    assert again.p == pytest.approx(exact_enough(gold, found, other, value), abs=0.05)
+
+
+def exact_enough(gold: np.ndarray, one: np.ndarray, other: np.ndarray, value) -> float:
+    """The randomisation test written out: whole answers change sides, and scikit-learn scores them."""
+    average = {measures.micro_f1: "micro", measures.macro_f1_present: "macro", measures.weighted_f1: "weighted"}[value]
+
+    def differ(first: np.ndarray, second: np.ndarray) -> float:
+        a, b = (f1_score(gold, answers, average=average, zero_division=0) for answers in (first, second))
+        return abs(a - b)
+
+    random, observed = np.random.default_rng(1), differ(one, other)
+    coins = random.random((400, len(gold))) < 0.5
+    return float(np.mean([differ(np.where(c, one, other), np.where(c, other, one)) >= observed - 1e-12 for c in coins]))

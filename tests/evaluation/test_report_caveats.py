@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
-from sklearn.metrics import accuracy_score
+from sklearn.metrics import accuracy_score, f1_score
 
 from bertsmith.evaluation.report import RunFacts
 from bertsmith.evaluation.report.card import make_card
 from bertsmith.evaluation.report.caveats import tell_baseline
 from bertsmith.evaluation.report.page import make_page
 from bertsmith.evaluation.report.sections import choose_tiles
+from bertsmith.tasks.entities import measure_tags, type_table
+from bertsmith.tasks.measures import count_labels, tabulate
 
 BLIND = "is no better than saying “b” to everything, which would give 0.7000"
 
@@ -39,6 +41,37 @@ def test_of_several_labels_one_right_label_is_no_skill() -> None:
     assert tell_baseline(facts) == ""
     rows[0]["recall"] = rows[1]["recall"] = 0
     assert tell_baseline(facts).startswith("On dev, no label is ever rightly given")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_of_several_labels_the_most_frequent_one_for_all_is_no_skill(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    gold = random.random((40, 3)) < [0.7, 0.2, 0.1]
+    found = np.where(random.random((40, 3)) < 0.05 * seed, gold, random.random((40, 3)) < 0.4)
+    blind = np.zeros_like(gold)
+    blind[:, gold.sum(axis=0).argmax()] = True
+    value, expected = (f1_score(gold, some, average="micro", zero_division=0) for some in (found, blind))
+    task = {"dev": {"micro_f1": {"value": value, "n": 40}}}
+    rows = tabulate("abc", count_labels(gold, found).sum(axis=0))
+    told = tell_baseline(RunFacts("classify", several=True, metrics=task, per_label=rows))
+    if "ever rightly given" not in told:
+        assert bool(told) == (value <= expected)
+        assert not told or told.endswith(f"to everything, which would give {expected:.4f}.")
+
+
+def test_taggers_that_learned_nothing() -> None:
+    def tell(gold: list[str], found: list[str], scheme: str) -> str:
+        measures = measure_tags([found], [gold], scheme)
+        metrics = {"dev": {name: {"value": measure.point} for name, measure in measures.items()}}
+        return tell_baseline(RunFacts("tag", metrics=metrics, per_label=type_table([found], [gold], scheme)))
+
+    assert tell(["B-X", "O"], ["O", "O"], "iob2").startswith("On dev, no entity is ever found")
+    assert tell(["B-X", "O"], ["B-X", "O"], "iob2") == tell(["O"], ["O"], "iob2") == ""
+    blind = tell(["NN", "NN", "VB"], ["NN", "NN", "NN"], "plain")
+    assert blind == (
+        "On dev, the accuracy of 0.6667 is no better than saying “NN” to every word, which would give 0.6667."
+    )
+    assert tell(["NN", "NN", "VB"], ["NN", "NN", "VB"], "plain") == ""
 
 
 def test_tiles_say_different_things() -> None:

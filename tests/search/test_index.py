@@ -216,6 +216,12 @@ def test_files_that_cannot_be_read_are_passed_over_with_a_note(folder, encoder):
     assert len(index(folder, encoder).notes) == 1
 
 
+def test_a_pipe_is_not_waited_for(folder, encoder):
+    os.mkfifo(folder / "pipe.txt")
+    assert index(folder, encoder).notes == ["pipe.txt cannot be read: it is a pipe or a device, not a file."]
+    assert len(index(folder, encoder)) == 7
+
+
 def test_a_folder_that_cannot_be_looked_into_is_a_note(folder, encoder, monkeypatch):
     look = os.scandir
 

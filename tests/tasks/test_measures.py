@@ -38,7 +38,8 @@ def test_one_label_each(pairs):
         expected = metrics.matthews_corrcoef(gold, found)
     assert Measure(counts, measures.matthews).point == close(expected)
     own = metrics.f1_score(gold, found, average=None, labels=range(LABELS), zero_division=0)
-    assert [Measure(counts, measures.f1_of(label)).point for label in range(LABELS)] == close(own)
+    counts_of = [measures.of_label(counts, label) for label in range(LABELS)]
+    assert [Measure(some, measures.micro_f1).point for some in counts_of] == close(own)
     right = measures.mean(np.equal(gold, found))
     assert right.point == close(metrics.accuracy_score(gold, found)) == close(Measure(counts, measures.micro_f1).point)
 
@@ -49,7 +50,8 @@ def test_one_label_each(pairs):
 def test_several_labels_each(pairs):
     gold, found = (np.array(side) for side in zip(*pairs, strict=True))
     counts = measures.count_labels(gold, found)
-    averages = {"micro": measures.micro_f1, "macro": measures.macro_f1, "weighted": measures.weighted_f1}
+    macro = measures.macro_f1_of_all(counts)
+    averages = {"micro": measures.micro_f1, "macro": macro, "weighted": measures.weighted_f1}
     for average, value in averages.items():
         expected = metrics.f1_score(gold, found, average=average, zero_division=0)
         assert Measure(counts, value).point == close(expected), average
@@ -62,8 +64,8 @@ def test_many_sums_at_once(pairs, times):
     gold, found = map(list, zip(*pairs, strict=True))
     counts = measures.count_labels(CLASSES[gold], CLASSES[found])
     sums = np.arange(times)[:, None] * counts.sum(axis=0, dtype=float)
-    functions = [measures.micro_f1, measures.macro_f1, measures.macro_f1_present, measures.weighted_f1]
-    for value in [*functions, measures.matthews, measures.f1_of(1)]:
+    macros = [measures.macro_f1_of_all(counts), measures.macro_f1_present]
+    for value in [measures.micro_f1, *macros, measures.weighted_f1, measures.matthews]:
         together = value(sums)
         assert together.shape == (times,)
         assert together.tolist() == [float(value(row)) for row in sums]

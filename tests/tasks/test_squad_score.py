@@ -1,9 +1,9 @@
 """SQuAD's scoring on hard cases worked out by hand from the published rules, and thresholds against trying them all."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from bertsmith.data.examples import SpanExample
 from bertsmith.errors import BertsmithError
@@ -83,11 +83,12 @@ def test_the_first_version_has_no_parts():
     assert list(found) == ["f1", "exact"] and found["f1"].point == 1
 
 
-def test_resamples_without_a_part():
-    found = score_predictions({"1": "cat", "2": ""}, [example(["cat"], "1"), example([], "2")])
-    draws = np.array([[2, 0], [0, 2], [1, 1]])  # how often each example is drawn
-    measure = found["no_answer_exact"]
-    assert measure.value(draws @ measure.counts).tolist() == [0, 1, 1]
+def test_samples_that_miss_a_part_say_nothing_of_it():
+    """Three questions of a hundred have no answer, and one of twenty samples none of the three: it was a 0."""
+    examples = [example([] if i < 3 else ["cat"], str(i)) for i in range(100)]
+    found = with_intervals(score_predictions({str(i): "" for i in range(100)}, examples), 100)["no_answer_exact"]
+    wilson = stats.binomtest(3, 3).proportion_ci(0.95, method="wilson")
+    assert found == pytest.approx({"value": 1, "low": wilson.low, "high": 1, "n": 3})
 
 
 WORTHS = st.sampled_from(["cat", "cat dog", "wrong", ""])

@@ -11,6 +11,7 @@ from tasks.conlleval import conlleval
 
 from bertsmith.data.examples import TagExample
 from bertsmith.data.schemes import convert, find_scheme, write_tags
+from bertsmith.evaluation.intervals import compare
 from bertsmith.tasks.entities import measure_tags, type_table
 from bertsmith.tasks.result import Result
 from bertsmith.tasks.tag import Tag
@@ -54,6 +55,19 @@ def test_all_hard_cases_together():
     table = type_table(found, gold, "iobes")
     assert [(row["label"], row["given"], row["support"]) for row in table] == [("X", 11, 14), ("Y", 4, 2)]
     assert scored["macro_f1"].point == pytest.approx(np.mean([row["f1"] for row in table]))
+
+
+def test_taggers_that_find_other_types_are_compared():
+    """One gives a type that the data does not have, the other does not: the counts were of other widths."""
+    gold = [["B-X", "O"], ["B-Y", "O"]] * 10
+    ours, theirs = [["B-X", "O"], ["B-Z", "O"]] * 10, [["B-A", "O"], ["B-Y", "O"]] * 10
+    for name, measure in measure_tags(ours, gold, "iob2").items():
+        other = measure_tags(theirs, gold, "iob2")[name]
+        found = compare(measure, other, samples=300)
+        assert found.difference == 0 and found.low <= 0 <= found.high and found.p == 1
+    # macro F1 of what scikit-learn sees: a type a word
+    macro = measure_tags(ours, gold, "iob2")["macro_f1"].point
+    assert macro == pytest.approx(f1_score(["X", "Y"], ["X", "Z"], average="macro", zero_division=0))
 
 
 tags = st.lists(

@@ -3,6 +3,7 @@
 import gzip
 import json
 import lzma
+import os
 import random
 
 import pytest
@@ -77,6 +78,9 @@ def test_folders_and_globs_in_order_each_file_once(tmp_path):
         write(tmp_path / name, '{"text": "x"}')
     names = [source.path.relative_to(tmp_path).as_posix() for source in list_sources([tmp_path, tmp_path / "b.txt"])]
     assert names == ["a/c.jsonl", "a/z.txt", "b.txt"]
+    os.mkfifo(tmp_path / "a/pipe.txt")  # reading it would never end
+    assert len(list_sources([tmp_path])) == 3
+    (tmp_path / "a/pipe.txt").unlink()
     assert [source.path.name for source in list_sources(str(tmp_path / "**" / "*.txt"))] == ["z.txt", "b.txt"]
     for given_, sentence in [
         ([], "no source"), (tmp_path / "none", "is not there"), (str(tmp_path / "*.csv"), "nothing matches"),

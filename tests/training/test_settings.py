@@ -131,6 +131,9 @@ def test_numbers_without_end_in_a_file_are_refused(tmp_path):
         (["text"], 'columns is [\'text\']; give each role its column, as in {"text": "review"}.'),
         ({"txt": "review"}, "txt is not a column's role; did you mean text?"),
         ({"text": 2.5}, "text is 2.5; give the name or the number of a column."),
+        ({"text": ["a", "b"]}, "text is ['a', 'b']; give the name or the number of a column."),
+        ({"label": []}, "label is []; give the name or the number of a column."),
+        ({"label": ["a", None]}, "label is None; give the name or the number of a column."),
     ],
 )
 def test_columns_that_are_none(given, sentence):
@@ -138,6 +141,7 @@ def test_columns_that_are_none(given, sentence):
         take_columns(given)
     assert str(caught.value) == sentence
     assert take_columns({"text": "review", "label": 2, "pair": None}) == {"text": "review", "label": "2"}
+    assert take_columns({"label": ["toxic", 3]}) == {"label": "toxic,3"}
 
 
 @pytest.mark.parametrize(

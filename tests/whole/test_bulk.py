@@ -444,6 +444,20 @@ def test_a_streamed_table_is_the_table(tmp_path_factory, cells, size):
         assert rows.hasher(Place()).hexdigest() != rows.hasher(found[-1].end).hexdigest()
 
 
+@pytest.mark.parametrize("header", ["text;note\r\n", ""])
+@pytest.mark.parametrize("first", ["sep=;\r\n", '"sep=;"\n', "SEP=;\n"])
+def test_the_line_that_excel_puts_first(tmp_path, first, header):
+    """In blocks as in one: it is no row, and those behind it keep the numbers that an editor gives them."""
+    content = f'{first}{header}a, b;2\r\n"x;y";1\r\n'
+    (tmp_path / "in.csv").write_bytes(content.encode("utf-8-sig"))
+    whole, rows = read_table(tmp_path / "in.csv"), open_rows(tmp_path / "in.csv")
+    assert [list(record.values()) for record in whole.records] == [["a, b", "2"], ["x;y", "1"]]
+    found = [row for block in rows.blocks(10) for row in block.rows]
+    assert rows.layout.streamed and rows.layout.columns == whole.columns
+    assert [row.record for row in found] == whole.records
+    assert [row.number for row in found] == list(whole.rows) == ([3, 4] if header else [2, 3])
+
+
 def test_vectors_go_into_a_numpy_file_and_a_bad_row_is_nan(models, tmp_path):
     (tmp_path / "in.jsonl").write_text('{"text": "a river"}\n{"text": 3}\n{"text": "the town"}\n')
     model = bertsmith.load(models("embed"), device="cpu")

@@ -106,7 +106,7 @@ PRETRAINING = {
 COLUMNS = {
     "text": "the text",
     "pair": "a second text",
-    "label": "the label",
+    "label": "the label; or several of 0 and 1, a label each: a,b,c",
     "words": "the words",
     "tags": "the tags, one a word",
     "entities": "the entities marked in a text",

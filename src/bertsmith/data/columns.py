@@ -1,7 +1,8 @@
 """Which column is which. In: a table, the roles a task has, the user's choices. Out: role -> column, and why.
 
 The rules, in this order:
-1. A column that the user chose for a role has it; a number counts the columns from 1 where none has that name.
+1. A column that the user chose for a role has it; a number counts the columns from 1 where none has that name. For the
+   labels of texts several may be chosen, a,b,c: one a label, of 0 and 1.
 2. Two texts by their usual names in pairs (sentence1 and sentence2, premise and hypothesis, question and sentence, …),
    unless the user chose a column for one of the two.
 3. The usual names of each role (`NAMES`, case and spaces aside), the first group of them that occurs. Two columns of
@@ -23,7 +24,7 @@ NAMES: dict[str, tuple[tuple[str, ...], ...]] = {
     "text": (
         ("text",),
         ("sentence", "sentence1", "review", "content", "comment", "tweet", "document", "body", "message", "utterance",
-         "premise", "question1", "text1", "text_a", "sentence_a"),
+         "premise", "question1", "text1", "text_a", "sentence_a", "comment_text", "review_text"),
         ("question", "query", "post", "description", "article", "abstract", "input", "title"),
     ),
     "pair": (("pair", "text_pair", "text2", "text_b", "sentence2", "sentence_b", "hypothesis", "question2"),),
@@ -99,6 +100,16 @@ class Columns(dict[str, str]):
         super().__init__()
         self.notes: list[str] = []
 
+    def free(self, table: Table) -> list[str]:
+        """The columns that have no role yet."""
+        taken = {one for column in self.values() for one in cut_columns(table, column)}
+        return [column for column in table.columns if column not in taken]
+
+
+def cut_columns(table: Table, column: str) -> list[str]:
+    """The columns that a,b,c names, where none has that very name."""
+    return [column] if column in table.columns else [part.strip() for part in column.split(",")]
+
 
 def find_columns(
     table: Table,
@@ -113,9 +124,11 @@ def find_columns(
     """
     found = Columns()
     choices = {role: column for role, column in (chosen or {}).items() if column is not None}
-    for role, column in choices.items():
-        found[role] = _check_choice(table, role, column)
     is_matched = "negative" in roles
+    for role, column in choices.items():
+        parts = cut_columns(table, column) if role == "label" and not is_matched else [column]
+        known = any(part in table.columns or part.isdecimal() for part in parts)
+        found[role] = ",".join(_check_choice(table, role, part) for part in (parts if known else [column]))
     if {"text", "pair"} <= set(roles) and not {"text", "pair"} & set(choices):
         _find_pair(table, found, (*PAIRS, *MATCHED_PAIRS) if is_matched else PAIRS)
     for role in roles:
@@ -185,7 +198,7 @@ def _find_pair(table: Table, found: Columns, known: Sequence[tuple[str, str]]) -
 
 
 def _find_by_name(table: Table, role: str, found: Columns, is_matched: bool = False) -> None:
-    free = [column for column in table.columns if column not in found.values()]
+    free = found.free(table)
     for group in (*NAMES.get(role, ((role,),)), *(MATCHED.get(role, ()) if is_matched else ())):
         columns = [column for column in free if normalize(column) in group and _fits(table, role, column)]
         if len(columns) > 1:
@@ -223,11 +236,8 @@ def _choose_form(table: Table, found: Columns, chosen: Mapping[str, str]) -> Non
 
 
 def _find_unnamed(table: Table, found: Columns, need_label: bool) -> None:
-    left = [
-        column
-        for column in table.columns
-        if column not in found.values() and (normalize(column) not in COMPANIONS or len(table.columns) == 1)
-    ]
+    alone = len(table.columns) == 1
+    left = [column for column in found.free(table) if alone or normalize(column) not in COMPANIONS]
     if "text" not in found and "label" not in found and len(left) == 2:
         one, other = left
         text, label = (one, other) if _weight(table, one) >= _weight(table, other) else (other, one)
@@ -251,10 +261,17 @@ def _weight(table: Table, column: str) -> tuple[int, int]:
 
 def _missing(table: Table, role: str) -> BertsmithError:
     usual = ", ".join(name for group in NAMES.get(role, ()) for name in group[:6])
+    flags = [column for column in table.columns if _holds_flags(table, column)] if role == "label" else []
+    if len(flags) > 1:
+        usual += f"); where each column of 0 and 1 is a label, name them all: --label {','.join(flags[:20])}"
     return BertsmithError(
         f"{table.name} has no column known as {role} (its columns: {_list(table.columns)}); name it with {flag(role)}, "
-        f"or call it by a usual name ({usual})."
+        f"or call it by a usual name ({usual}{'.' if len(flags) > 1 else ').'}"
     )
+
+
+def _holds_flags(table: Table, column: str) -> bool:
+    return {str(record[column]) for record in table.records} == {"0", "1"}
 
 
 def _list(columns: Sequence[str]) -> str:

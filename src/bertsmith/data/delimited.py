@@ -2,10 +2,11 @@
 
 Quote marks: in CSV a cell may stand in them and a mark inside is doubled, and nothing laxer is taken. In TSV they are
 read so only where all rows then fit and do not fit as well without; otherwise, and in the files of GLUE, they are text.
-Lines without content and rows whose cells are all empty are passed over.
+Lines without content and rows whose cells are all empty are passed over, as is a first line `sep=;` of Excel's.
 """
 
 import csv
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
@@ -19,6 +20,7 @@ from bertsmith.errors import BertsmithError
 DELIMITERS = (",", "\t", ";", "|")
 HEAD = 1000  # rows that are looked at before deciding
 LONGEST_CELL = 10_000  # lines
+_TOLD = re.compile(r'"?sep=([,;|\t])"?\r?(?=\n)', re.IGNORECASE)
 Row = tuple[int, list[str]]
 
 
@@ -26,7 +28,8 @@ def read_delimited(text: str, name: str, kind: str, header: bool | None = None) 
     """`kind` is "csv" (the delimiter is found: comma, tab, semicolon or bar) or "tsv"."""
     if "\n" not in text:
         text = text.replace("\r", "\n")  # as old Macs ended lines
-    delimiter = "\t" if kind == "tsv" else guess_delimiter(text)
+    text, told = take_told(text) if kind == "csv" else (text, None)
+    delimiter = "\t" if kind == "tsv" else told or guess_delimiter(text)
     quoted = '"' in text and (kind != "tsv" or is_quoted_tsv(text))
     rows = _quoted_rows(text, name, delimiter) if quoted else _plain_rows(text, delimiter)
     head = list(islice(rows, HEAD))
@@ -40,6 +43,12 @@ def read_delimited(text: str, name: str, kind: str, header: bool | None = None) 
     spans_lines = quoted and any("\n" in cell for record in records for cell in record.values())
     unit = "line" if spans_lines else "row"
     return Table(name, columns, records, numbers, unit, kind)
+
+
+def take_told(text: str) -> tuple[str, str | None]:
+    """The text with its first line blank where that is Excel's `sep=;`, and the delimiter that it tells."""
+    found = _TOLD.match(text)
+    return (text[found.end() :], found[1]) if found else (text, None)
 
 
 def guess_delimiter(text: str) -> str:

@@ -17,6 +17,7 @@ RARE = 20  # times rarer than its near twin: a misspelling rather than a class o
 SHORTEST_TYPO = 5  # letters; shorter labels (NN and NNS, VBD and VBN) are often one letter apart by design
 CLASSES_AT_MOST = 200  # distinct whole numbers that still pass for classes
 MEASUREMENTS = 10  # distinct fractional numbers that do not
+NO_LABELS = frozenset({"-", "--", "?", "n/a", "na", "#n/a", "null", "undefined", "(blank)"})
 ENOUGH_TO_JUDGE = 8  # examples: with fewer, each label once may be chance
 
 
@@ -47,9 +48,7 @@ class Labels:
 def report_nature(diagnosis: Diagnosis, labels: Labels) -> bool:
     """Errors where the labels are no classes: measurements, or as many values as rows. True: nothing more to say."""
     counts, total = labels.counts, sum(labels.counts.values())
-    numbers = [number for number in map(_read_number, counts) if number is not None]
-    fractions = sum(number != int(number) for number in numbers)
-    if len(numbers) == len(counts) and fractions >= MEASUREMENTS:
+    if are_measurements(counts):
         some = ", ".join(list(counts)[:SHOWN])
         diagnosis.add(
             "error",
@@ -66,13 +65,19 @@ def report_nature(diagnosis: Diagnosis, labels: Labels) -> bool:
             labels.examples[:1],
         )
         return True
-    if len(numbers) == len(counts) and len(counts) > CLASSES_AT_MOST:
+    if len(counts) > CLASSES_AT_MOST and None not in map(_read_number, counts):
         diagnosis.add(
             "warning",
             f"the labels are {len(counts):,} different whole numbers: if they count or measure something, that is "
             f"regression, not classify",
         )
     return False
+
+
+def are_measurements(labels: Iterable[str]) -> bool:
+    """Whether all of these different labels are numbers, and so many of them no whole ones that they are no classes."""
+    numbers = [_read_number(label) for label in labels]
+    return None not in numbers and sum(number != int(number or 0) for number in numbers) >= MEASUREMENTS
 
 
 def _read_number(label: str) -> float | None:
@@ -153,17 +158,30 @@ def report_typos(diagnosis: Diagnosis, labels: Labels, noun: str = "label") -> N
 
 
 def find_variants(counts: Mapping[str, int]) -> list[tuple[str, str, str]]:
-    """(rarer, commoner, how they differ) for labels that are the same but for case, spaces, hyphens, underscores."""
-    groups = defaultdict(list)
+    """(rarer, commoner, how they differ) for labels that are the same but for case, spaces, hyphens, underscores.
+
+    And for those that are one number: 1 and 1.0, as a column with gaps in it becomes on its way through a data frame.
+    """
+    groups: dict[Any, list[str]] = defaultdict(list)
     for label in counts:
-        groups["".join(label.casefold().replace("_", " ").replace("-", " ").split())].append(label)
+        number = _read_number(label)
+        letters = "".join(label.casefold().replace("_", " ").replace("-", " ").split())
+        groups[letters if number is None else number].append(label)
     found = []
-    for group in groups.values():
+    for kind, group in groups.items():
         common, *others = sorted(group, key=lambda label: (-counts[label], label))
         for other in others:
-            same_case = other.casefold() != common.casefold()
-            found.append((other, common, "only by spaces or hyphens" if same_case else "only by case"))
+            how = "only by case" if other.casefold() == common.casefold() else "only by spaces or hyphens"
+            found.append((other, common, how if isinstance(kind, str) else "only in how a number is written"))
     return found
+
+
+def report_blanks(diagnosis: Diagnosis, labels: Labels) -> None:
+    """Labels that stand where there is none, as SNLI's "-" where those who were asked did not agree."""
+    blank = [label for label in labels.counts if label.casefold() in NO_LABELS]
+    if blank:
+        diagnosis.add("warning", f"the label {quoted(blank)} often means that there is none, and would be learnt as a "
+                      f"class: take these rows out unless it is one", labels.bearers(blank))  # fmt: skip
 
 
 def find_misspellings(counts: Mapping[str, int]) -> list[tuple[str, str, str]]:

@@ -17,9 +17,11 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff
 _MOJIBAKE = re.compile("â€|Ã[\u0080-\u00bf\u0192\u0152-\u0178\u2013-\u2122]|Â[\u00a0-\u00bf]|ï»¿|\ufffd")
 _TAGS = "a|b|i|u|p|br|hr|em|li|ul|ol|td|tr|th|h[1-6]|div|img|pre|code|span|table|strong|script|style|html|body|font"
 _HTML = re.compile(rf"</?(?:{_TAGS})(?:\s[^<>]*)?/?>|&(?:amp|lt|gt|quot|nbsp|#\d{{2,5}});", re.IGNORECASE)
+_SPREADSHEET = re.compile(r"^#(?:REF!|N/A|NAME\?|VALUE!|DIV/0!|NUM!|NULL!)$", re.MULTILINE)
 _SIGNS: tuple[tuple[Level, re.Pattern[str], str], ...] = (
     ("warning", _CONTROL, "control characters, which are no text"),
     ("warning", _MOJIBAKE, "characters such as â€™ or \ufffd that come from a wrong encoding"),
+    ("warning", _SPREADSHEET, "a spreadsheet's error such as #REF! or #N/A in place of a text"),
     ("note", _HTML, "HTML tags or entities, which the model will read as words"),
 )
 

@@ -10,6 +10,7 @@ from bertsmith.data.doctor_labels import (
     Labels,
     balance_facts,
     report_balance,
+    report_blanks,
     report_nature,
     report_strays,
     report_typos,
@@ -67,6 +68,7 @@ def _report_labels(diagnosis: Diagnosis, labels: dict[str, Labels], several: boo
     if report_nature(diagnosis, train):
         return
     _report_told(diagnosis, train)
+    report_blanks(diagnosis, train)
     if several:
         _report_several(diagnosis, train)
     else:

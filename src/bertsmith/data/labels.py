@@ -1,7 +1,8 @@
 """Records become texts with their labels. In: a table and its columns by role. Out: `TextExample`s.
 
 A label is a string, whatever it was: 1 and 1.0 are "1", true is "true"; white space around it goes. An empty one is an
-error, unless a text may have several labels: then it has none. An empty text passes; the data doctor judges it.
+error, unless a text may have several labels: then it has none. Or each label is a column of its own, with 1 where a
+text has it. An empty text passes; the data doctor judges it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith.data.cells import describe, is_missing, list_cell, sound, text_cell
+from bertsmith.data.columns import cut_columns
 from bertsmith.data.decoding import bare_lines, decode
 from bertsmith.data.examples import TextExample
 from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
 
 SEPARATORS = (";", "|", ",")
+YES, NO = ("1", "1.0", "true", "yes"), ("0", "0.0", "false", "no", "")
 
 
 def text_examples(
@@ -30,23 +33,57 @@ def text_examples(
 
     `several`: a text may have any number of labels, as lists or cut at `separator` (None: the one that most cells
     have); None: it is so where the column holds lists. `label_names[n]` is the name of label n where numbers are given.
+    A label column a,b,c that the table does not have stands for the columns a, b and c, a label each.
     """
     text, pair, label = columns["text"], columns.get("pair"), columns.get("label") if gold else None
-    if label is not None and several is None:
-        several = any(list_cell(record[label]) is not None for record in table.records)
-    if label is not None and separator is not None:
-        _check_separator(separator, bool(several))
-    elif label is not None and several:
-        separator = guess_separator(table, label)
+    golds: Sequence[tuple[str, ...] | None] = [None] * len(table.records)
+    if label is not None and label in table.columns:
+        golds = _read_column(table, label, several, separator, label_names)
+    elif label is not None:
+        golds = _read_flags(table, cut_columns(table, label), separator, label_names)
     examples = []
-    for i in range(len(table.records)):
-        labels = None
-        if label is not None:
-            found = _labels(table, i, label, bool(several), separator)
-            labels = tuple(dict.fromkeys(_name(value, label_names, table, i, label) for value in found))
+    for i, labels in enumerate(golds):
         other = text_cell(table, i, pair) if pair is not None else None
         examples.append(TextExample(text_cell(table, i, text), other, labels, table.where(i)))
     return examples
+
+
+def _read_column(
+    table: Table, column: str, several: bool | None, separator: str | None, names: Sequence[str] | None
+) -> list[tuple[str, ...]]:
+    if several is None:
+        several = any(list_cell(record[column]) is not None for record in table.records)
+    if separator is not None:
+        _check_separator(separator, several)
+    elif several:
+        separator = guess_separator(table, column)
+    golds = []
+    for i in range(len(table.records)):
+        found = _labels(table, i, column, several, separator)
+        golds.append(tuple(dict.fromkeys(_name(value, names, table, i, column) for value in found)))
+    return golds
+
+
+def _read_flags(
+    table: Table, columns: Sequence[str], separator: str | None, names: Sequence[str] | None
+) -> list[tuple[str, ...]]:
+    """The names of the columns that hold a 1; an empty cell is a 0."""
+    if separator is not None or names is not None:
+        extra = "label_names" if separator is None else "separator"
+        raise BertsmithError(
+            f"{extra} is for labels in one column, but here each has a column of its own; leave it out."
+        )
+    golds = []
+    for i, record in enumerate(table.records):
+        cells = {column: plain_label(record[column]).lower() for column in columns}
+        wrong = next((column for column, cell in cells.items() if cell not in (*YES, *NO)), None)
+        if wrong is not None:
+            raise BertsmithError(
+                f"{table.where(i, wrong)}: 1 or 0 is needed in a column that is a label, not "
+                f"{describe(record[wrong])}; correct it or take the row out."
+            )
+        golds.append(tuple(column for column, cell in cells.items() if cell in YES))
+    return golds
 
 
 def _check_separator(separator: str, several: bool) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from bertsmith.data.conll import looks_like_conll
 from bertsmith.data.decoding import MARKS, NOT_TEXT, bare_lines
-from bertsmith.data.delimited import HEAD, guess_delimiter, is_quoted_tsv, settle_columns
+from bertsmith.data.delimited import HEAD, guess_delimiter, is_quoted_tsv, settle_columns, take_told
 from bertsmith.data.jsonlines import is_by_line
 from bertsmith.data.reading import EXTENSIONS, guess_format
 from bertsmith.data.row_parsing import HeadLines, RowFault, RowParser
@@ -90,7 +90,8 @@ def _lay_out_objects(text: str) -> Layout | None:
 def _lay_out_cells(text: str, is_all: bool, kind: str, name: str) -> Layout | None:
     if "\n" not in text:
         return None
-    delimiter = "\t" if kind == "tsv" else guess_delimiter(text)
+    text, told = take_told(text) if kind == "csv" else (text, None)
+    delimiter = "\t" if kind == "tsv" else told or guess_delimiter(text)
     quoted = kind == "csv" or _has_quoted_cells(text, is_all)
     lines = HeadLines(text)
     parser = RowParser(Layout(kind, (), "row", delimiter, quoted), name, lines)
@@ -111,7 +112,7 @@ def _lay_out_cells(text: str, is_all: bool, kind: str, name: str) -> Layout | No
     if not rows:
         return None
     columns, skip = settle_columns(rows, kind, f"{name}, row 1", None)
-    return Layout(kind, columns, "line" if spans else "row", delimiter, quoted, skip)
+    return Layout(kind, columns, "line" if spans else "row", delimiter, quoted, skip + bool(told))
 
 
 def _has_quoted_cells(text: str, is_all: bool) -> bool:

@@ -16,6 +16,8 @@ from bertsmith.errors import BertsmithError
 def number_examples(table: Table, columns: Mapping[str, str], *, gold: bool = True) -> list[NumberExample]:
     """`columns` are those of `find_columns`; without a label column, or with `gold=False`, numbers are None."""
     text, pair, label = columns["text"], columns.get("pair"), columns.get("label") if gold else None
+    if label is not None and label not in table.columns:
+        raise BertsmithError(f'"{label}" are several columns, but a number stands in one; name that one as label.')
     examples = []
     for i in range(len(table.records)):
         other = text_cell(table, i, pair) if pair is not None else None
@@ -36,5 +38,19 @@ def number_cell(table: Table, index: int, column: str) -> float:
         number = math.nan
     if not math.isfinite(number):
         found = "one that does not exist (NaN)" if is_missing(value) else describe(value)
-        raise BertsmithError(f"{table.where(index, column)}: a finite number is needed here, not {found}.")
+        raise BertsmithError(
+            f"{table.where(index, column)}: a finite number is needed here, not {found}{_mend(value)}."
+        )
     return number
+
+
+def _mend(value: Any) -> str:
+    """What to do about a number that was written for people."""
+    for sign, advice in ((",", "write decimals with a point, thousands without a comma"), ("%", "leave the sign out")):
+        if (
+            isinstance(value, str)
+            and sign in value
+            and value.replace(sign, "").replace(".", "").strip(" -").isdecimal()
+        ):
+            return f"; {advice}"
+    return ""

@@ -2,15 +2,15 @@
 
 An interval is the percentile bootstrap: the score of many samples drawn from the examples with replacement, and between
 which values the middle of them lies (Efron 1979; Efron & Tibshirani 1993, chapter 13); Wilson's (1927) where all
-examples are right or all wrong. A comparison is the paired
-approximate randomisation test: how often a difference as large comes out when, for each example, chance decides which
-model's answer is whose (Noreen 1989; recommended for NLP by Dror et al. 2018); its interval is the paired bootstrap's.
+examples are right or all wrong. A comparison is the paired approximate randomisation test: how often a difference as
+large comes out when, for each example, chance decides which model's answer is whose (Noreen 1989; recommended for NLP
+by Dror et al. 2018); its interval is the paired bootstrap's.
 
 In: `Measure`s. Out: numbers, the same for the same seed.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -35,13 +35,9 @@ def interval(measure: Measure, *, level: float = 0.95, samples: int = 2000, seed
     kinds, kind_of = _group(measure.counts)
     values = [measure.value(weights @ kinds) for weights in _draw(kind_of, len(kinds), samples, seed)]
     low, high = _middle(np.concatenate(values), level)
-    return (low, high) if low < high or not _is_share(measure) else _widen(low, len(measure.counts), level)
-
-
-def _is_share(measure: Measure) -> bool:
-    """Whether it says how many of the examples are right."""
-    counts = measure.counts
-    return counts.shape[1] == 2 and bool((counts[:, 1] == 1).all() and np.isin(counts[:, 0], (0, 1)).all())
+    if low == high and low in (0, 1) and measure.is_share:
+        return _widen(low, len(measure.counts) if measure.among is None else measure.among, level)
+    return low, high
 
 
 def _widen(value: float, examples: int, level: float) -> tuple[float, float]:
@@ -54,6 +50,9 @@ def _widen(value: float, examples: int, level: float) -> tuple[float, float]:
 def compare(a: Measure, b: Measure, *, samples: int = 10000, level: float = 0.95, seed: int = 0) -> Comparison:
     """Two models' measures of one kind on the same examples in the same order, the counts meaning the same in both."""
     _check(a)
+    if a.labels != b.labels:
+        both = (*a.labels, *(label for label in b.labels if label not in a.labels))
+        a, b = _lay_out(a, both), _lay_out(b, both)
     if a.counts.shape != b.counts.shape:
         raise BertsmithError(
             f"The two scores cannot be compared: one is of {len(a.counts):,} examples with {a.counts.shape[1]} counts "
@@ -65,6 +64,14 @@ def compare(a: Measure, b: Measure, *, samples: int = 10000, level: float = 0.95
     differences = [a.value(both[:, :width]) - b.value(both[:, width:]) for both in sums]
     low, high = _middle(np.concatenate(differences), level)
     return Comparison(a.point - b.point, low, high, _swap(a, b, kinds, np.bincount(kind_of), samples, seed))
+
+
+def _lay_out(measure: Measure, labels: tuple[str, ...]) -> Measure:
+    """The same with the counts of each of these labels in its place: models number their labels each in its own way."""
+    places = [labels.index(label) for label in measure.labels]
+    counts = np.zeros((len(measure.counts), 3, len(labels)), dtype=measure.counts.dtype)
+    counts[:, :, places] = measure.counts.reshape(len(counts), 3, -1)
+    return replace(measure, counts=counts.reshape(len(counts), -1), labels=labels)
 
 
 def _swap(a: Measure, b: Measure, kinds: Array, sizes: Array, samples: int, seed: int) -> float:

@@ -188,12 +188,9 @@ def _score(found: Array, wanted: Array, groups: Sequence[int], count: int) -> Sc
     known = np.arange(count)
     thirds = measures.count_labels(wanted[:, None] == known, found[:, None] == known)
     pairs = np.stack([found == wanted, np.ones(len(found))], axis=1)
-    accuracy = Measure(_sum(pairs, groups), lambda sums: measures.share(sums[..., 0], sums[..., 1]))
-    macro = Measure(_sum(thirds, groups), measures.macro_f1_present)
-    low, high = interval(accuracy)
-    if low == high:  # all are right, or all wrong: what that says of others, Wilson's interval over examples tells
-        low, high = interval(measures.mean(np.full(len(accuracy.counts), round(accuracy.point))))
-    return Score(accuracy.point, low, high, macro.point, *interval(macro))
+    accuracy = measures.ratio(_sum(pairs, groups))
+    macro = Measure(_sum(thirds, groups), measures.macro_f1_present, is_share=True)
+    return Score(accuracy.point, *interval(accuracy), macro.point, *interval(macro))
 
 
 def _sum(counts: Array, groups: Sequence[int]) -> Array:

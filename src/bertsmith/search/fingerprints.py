@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,10 @@ def name_file(content: bytes) -> str:
 
 
 def measure_file(path: Path) -> tuple[int, int]:
-    """Size, and time of the last change in nanoseconds."""
+    """Size, and time of the last change in nanoseconds; an OSError where reading it might wait for ever."""
     status = path.stat()
+    if not (S_ISREG(status.st_mode) or S_ISDIR(status.st_mode)):
+        raise OSError("it is a pipe or a device, not a file")
     return status.st_size, status.st_mtime_ns
 
 

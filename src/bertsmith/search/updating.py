@@ -63,8 +63,9 @@ def is_current(about: dict[str, Any], paths: dict[str, Path]) -> bool:
 def _is_unchanged(known: dict[str, Any], path: Path) -> bool:
     could_read = known["size"] >= 0
     try:
+        measured = measure_file(path)
         if could_read:
-            return is_same(known, *measure_file(path))
+            return is_same(known, *measured)
         path.open("rb").close()
     except OSError:
         return not could_read

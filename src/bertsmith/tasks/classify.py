@@ -158,16 +158,17 @@ class Classify(TrainedTask[TextExample, Result]):
         counts, same = measures.count_labels(gold, found), (gold == found).all(axis=1)
         values: dict[str, Callable[[Array], Array]] = {
             "micro_f1": measures.micro_f1,
-            "macro_f1": measures.macro_f1 if self.several else measures.macro_f1_present,
+            "macro_f1": measures.macro_f1_of_all(counts) if self.several else measures.macro_f1_present,
             "weighted_f1": measures.weighted_f1,
         }
-        if not self.several:
-            values["matthews"] = measures.matthews
-        if not self.several and len(labels) == 2:
-            values["f1"] = measures.f1_of(positive_label(labels) if positive is None else labels.index(positive))
-        scored = {name: Measure(counts, value) for name, value in values.items()}
+        names = tuple(label.removeprefix("LABEL_") for label in labels)  # as `label_number` knows them
+        scored = {name: Measure(counts, value, labels=names, is_share=True) for name, value in values.items()}
         if self.several:
             return {**scored, "subset_accuracy": measures.mean(same)}
+        scored["matthews"] = Measure(counts, measures.matthews, labels=names)
+        if len(labels) == 2:
+            number = positive_label(labels) if positive is None else labels.index(positive)
+            scored["f1"] = Measure(measures.of_label(counts, number), measures.micro_f1, is_share=True)
         return {
             "accuracy": measures.mean(same),
             **scored,

@@ -10,21 +10,22 @@ import numpy as np
 
 from bertsmith.data.schemes import convert, find_scheme, read_spans
 from bertsmith.errors import BertsmithError
-from bertsmith.tasks.measures import Array, Measure, macro_f1_present, micro_f1, share, tabulate
+from bertsmith.tasks.measures import Array, Measure, macro_f1_present, micro_f1, ratio, share, tabulate
 
 Tags = Sequence[Sequence[str]]
 
 
 def measure_tags(found: Tags, gold: Tags, scheme: str) -> dict[str, Measure]:
     """The measures of a scheme, the main one first; `found` is in it, `gold` may be in another one with entities."""
-    _, counts = count_entities(found, gold, scheme)
-    right = Measure(count_right(found, gold, scheme), lambda sums: share(sums[..., 0], sums[..., 1]))
-    macro = Measure(counts, macro_f1_present)
+    kinds, counts = count_entities(found, gold, scheme)
+    right = ratio(count_right(found, gold, scheme))
+    macro = Measure(counts, macro_f1_present, labels=tuple(kinds), is_share=True)
     if scheme == "plain":
         return {"accuracy": right, "macro_f1": macro}
     values = {"f1": micro_f1, "precision": _precision, "recall": _recall}
     totals = np.stack([each.sum(axis=1) for each in np.split(counts, 3, axis=1)], axis=1)
-    return {**{name: Measure(totals, value) for name, value in values.items()}, "macro_f1": macro, "accuracy": right}
+    of_all = {name: Measure(totals, value, is_share=True) for name, value in values.items()}
+    return {**of_all, "macro_f1": macro, "accuracy": right}
 
 
 def count_entities(found: Tags, gold: Tags, scheme: str) -> tuple[list[str], Array]:

@@ -20,6 +20,8 @@ class Measure:
     counts: Array  # (examples, k)
     value: Callable[[Array], Array]  # sums (…, k) -> values (…)
     among: int | None = None  # how many of the examples count in it, where that is not all
+    labels: tuple[str, ...] = ()  # those whose thirds the counts are, so that two models' can be laid side by side
+    is_share: bool = False  # from 0, where all examples are wrong, to 1, where all are right
 
     @property
     def point(self) -> float:
@@ -35,7 +37,13 @@ def share(part: Any, whole: Any) -> Array:
 def mean(values: Array) -> Measure:
     """The mean of one value an example: accuracy, exact match."""
     values = np.asarray(values, dtype=np.float64)
-    return Measure(np.stack([values, np.ones_like(values)], axis=1), lambda sums: share(sums[..., 0], sums[..., 1]))
+    is_share = bool(np.isin(values, (0, 1)).all())
+    return ratio(np.stack([values, np.ones_like(values)], axis=1), is_share=is_share)
+
+
+def ratio(counts: Array, *, is_share: bool = True) -> Measure:
+    """The first of two counts over the second."""
+    return Measure(counts, lambda sums: share(sums[..., 0], sums[..., 1]), is_share=is_share)
 
 
 def count_labels(gold: Array, found: Array) -> Array:
@@ -68,10 +76,19 @@ def micro_f1(sums: Array) -> Array:
     return share(2 * right, found + gold)
 
 
-def macro_f1(sums: Array) -> Array:
-    """The mean over all labels; one that is neither given nor gold is 0, as in scikit-learn's for several labels."""
-    right, found, gold = thirds(sums)
-    return share(2 * right, found + gold).mean(axis=-1)
+def macro_f1_of_all(counts: Array) -> Callable[[Array], Array]:
+    """The mean over all labels; one that is gold nowhere is 0, as in scikit-learn's for several labels.
+
+    A label whose gold a sample of the examples has missed is left out of that sample's mean: as a 0 it would draw the
+    interval of rare labels below the value itself.
+    """
+    never = int((thirds(counts.sum(axis=0))[2] == 0).sum())
+
+    def value(sums: Array) -> Array:
+        right, found, gold = thirds(sums)
+        return share(share(2 * right, found + gold).sum(axis=-1), (gold > 0).sum(axis=-1) + never)
+
+    return value
 
 
 def macro_f1_present(sums: Array) -> Array:
@@ -87,14 +104,9 @@ def weighted_f1(sums: Array) -> Array:
     return share((gold * share(2 * right, found + gold)).sum(axis=-1), gold.sum(axis=-1))
 
 
-def f1_of(label: int) -> Callable[[Array], Array]:
-    """The F1 of one label, by its number."""
-
-    def value(sums: Array) -> Array:
-        right, found, gold = (each[..., label] for each in thirds(sums))
-        return share(2 * right, found + gold)
-
-    return value
+def of_label(counts: Array, label: int) -> Array:
+    """The three counts of one label, by its number; `micro_f1` of them is its F1."""
+    return counts[:, label :: counts.shape[1] // 3]
 
 
 def matthews(sums: Array) -> Array:

@@ -130,8 +130,11 @@ def find_thresholds(
 
 
 def _mean(values: Array, among: Array) -> Measure:
-    return Measure(
-        np.stack([np.where(among, values, 0.0), among.astype(float)], axis=1),
-        lambda sums: share(sums[..., 0], sums[..., 1]),
-        among=int(among.sum()),
-    )
+    """Over some of the examples; a sample that has missed all of them says nothing (nan), unless there are none."""
+    nothing = np.nan if among.any() else 0.0
+
+    def value(sums: Array) -> Array:
+        return np.where(sums[..., 1] > 0, share(sums[..., 0], sums[..., 1]), nothing)
+
+    counts = np.stack([np.where(among, values, 0.0), among.astype(float)], axis=1)
+    return Measure(counts, value, among=int(among.sum()), is_share=True)

@@ -151,7 +151,7 @@ def read_part(
 
 def _expand(given: Path) -> Iterator[Source]:
     if given.is_dir():
-        files = sorted(_walk(given), key=lambda path: path.as_posix())
+        files = sorted(filter(_can_end, _walk(given)), key=lambda path: path.as_posix())
         sources = [_describe(path) for path in files if _kind(path) is not None]
         if not sources:
             raise BertsmithError(f"{given} holds no text; files that end in {_endings()} are looked for.")
@@ -174,6 +174,11 @@ def _walk(folder: Path) -> Iterator[Path]:
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         yield from (Path(place, name) for name in names if not name.startswith("."))
+
+
+def _can_end(path: Path) -> bool:
+    """A pipe or a device does not; what is not there is told where it is opened."""
+    return path.is_file() or not path.exists()
 
 
 def _kind(path: Path) -> str | None:

@@ -133,7 +133,9 @@ def take_columns(given: Any) -> dict[str, str]:
 
 
 def _take_column(role: str, value: Any) -> str:
-    """A column's name, or its number counted from 1."""
+    """A column's name, or its number counted from 1; of labels that have a column each, all of them."""
+    if role == "label" and isinstance(value, list | tuple) and value:
+        return ",".join(_take_column(role, one) for one in value)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise BertsmithError(f"{role} is {value!r}; give the name or the number of a column.")
     return str(value)

@@ -20,21 +20,51 @@ def find_caveats(facts: RunFacts) -> list[str]:
 def tell_baseline(facts: RunFacts) -> str:
     """Where the model does no better than one that reads nothing; else the empty string."""
     if facts.several:
-        found = [row["label"] for row in facts.per_label if row["recall"] > 0]
-        if len(facts.per_label) < 2 or len(found) > 1:
-            return ""
-        which = f"only the label {_quote(found[0])} is ever" if found else "no label is ever"
-        return f"On {facts.split}, {which} rightly given: the model has learned next to nothing."
+        return _tell_several(facts)
+    if facts.task == "tag":
+        return _tell_tags(facts)
     counts = facts.confusion["counts"] if facts.confusion else []
     total, right = sum(map(sum, counts)), sum(row[i] for i, row in enumerate(counts))
     most = max(map(sum, counts), default=0)  # examples of the most frequent label
     if facts.task != "classify" or not total or right > most:
         return ""
     label = _quote(facts.confusion["labels"][[sum(row) for row in counts].index(most)]) if facts.confusion else ""
-    return (
-        f"On {facts.split}, the accuracy of {show_score(right / total)} is no better than saying {label} to "
-        f"everything, which would give {show_score(most / total)}."
-    )
+    return _no_better(facts, "accuracy", right / total, f"saying {label} to everything", most / total)
+
+
+def _tell_several(facts: RunFacts) -> str:
+    found = [row["label"] for row in facts.per_label if row["recall"] > 0]
+    if len(facts.per_label) < 2:
+        return ""
+    if len(found) < 2:
+        which = f"only the label {_quote(found[0])} is ever" if found else "no label is ever"
+        return f"On {facts.split}, {which} rightly given: the model has learned next to nothing."
+    score = facts.main.get("micro_f1", {})
+    top = max(facts.per_label, key=lambda row: row["support"])
+    gold = sum(row["support"] for row in facts.per_label)
+    blind = 2 * top["support"] / (score.get("n", 0) + gold)
+    if "n" not in score or score["value"] > blind:
+        return ""
+    return _no_better(facts, "micro F1", score["value"], f"giving {_quote(top['label'])} to everything", blind)
+
+
+def _tell_tags(facts: RunFacts) -> str:
+    gold = sum(row["support"] for row in facts.per_label)
+    if not gold:
+        return ""
+    if "f1" in facts.main:  # of entities
+        found = any(row["recall"] > 0 for row in facts.per_label)
+        return "" if found else f"On {facts.split}, no entity is ever found: the model has learned next to nothing."
+    top = max(facts.per_label, key=lambda row: row["support"])
+    blind, value = top["support"] / gold, facts.main.get("accuracy", {}).get("value", 1.0)
+    if value > blind:
+        return ""
+    return _no_better(facts, "accuracy", value, f"saying {_quote(top['label'])} to every word", blind)
+
+
+def _no_better(facts: RunFacts, name: str, value: float, what: str, blind: float) -> str:
+    told = f"On {facts.split}, the {name} of {show_score(value)} is no better than {what}"
+    return f"{told}, which would give {show_score(blind)}."
 
 
 def _about_choices(facts: RunFacts) -> list[str]:
