@@ -1,11 +1,11 @@
 """Whole sentences with names, for the tagger: WikiANN's examples are headings and fragments, and a head that has seen
 nothing else finds an organization in every second plain sentence.
 
-In: WikiANN's files, raw text and questions. Out: CoNLL lines. A sentence is taken when every capital in it is explained: each run
-of capitalized words is a name that WikiANN knows as one kind only or that an article defines (`defining`), a given name
-and a surname of their people, the surname of the person that the article is about, a word that text usually writes
-small (at the sentence's beginning), or a word of a short list (days, months, peoples). All other sentences are left
-out, so what is not marked is no name.
+In: WikiANN's files, raw text and questions. Out: CoNLL lines. A sentence is taken when every capital in it is
+explained: each run of capitalized words is a name that WikiANN knows as one kind only or that an article defines
+(`defining`), a given name and a surname of their people, the surname of the person that the article is about, a word
+that text usually writes small (at the sentence's beginning), or a word of a short list (days, months, peoples). All
+other sentences are left out, so what is not marked is no name.
 """
 
 import random
