@@ -101,9 +101,10 @@ class Model:
     ) -> Any:
         """What stands behind each mask: `sequence, score, token, token_str`, likeliest first.
 
-        Several masks give one list each, and `.joint`, of at most 32 masks, the best fillings of all together. With
-        `targets` all of them are scored as whole words: `score` is the probability of all pieces, `score_per_piece` its
-        geometric mean.
+        Several masks give one list each, and `.joint`, the best fillings of all together: of few masks among many ways,
+        each mask in the light of those before it; of many among fewer, and beyond about 30 several masks that are far
+        apart are filled at a time, so that it takes seconds. With `targets` all of them are scored as whole words:
+        `score` is the probability of all pieces, `score_per_piece` its geometric mean.
         """
         self.need("mask", "fill masks")
         return answer_texts(self, Fill(self.tokenizer, self.limit, truncate, top_k, targets), text)
