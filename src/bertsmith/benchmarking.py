@@ -24,7 +24,7 @@ from bertsmith.many import Done, Job, Many, as_record, digest, open_place, refus
 from bertsmith.models.files import write_json
 from bertsmith.models.hub import find_default, locate
 from bertsmith.tasks.catalog import find_task
-from bertsmith.tasks.texts import list_texts, take_count
+from bertsmith.tasks.texts import list_names, take_count
 from bertsmith.training.choices import COLUMNS, TaskChoices, refuse_unused, sort_choices
 
 Say = Callable[[str], None]
@@ -83,7 +83,7 @@ def benchmark(
     refuse_own(settings)
     if keep_models and out is None:
         raise BertsmithError("keep_models needs a folder to keep them in: give out.")
-    tasks = None if tasks is None else list_texts(tasks)
+    tasks = None if tasks is None else list_names("tasks", tasks)
     rows = choose_tasks(name, tasks)
     check_settings(rows, settings)
     found, notes = find_tasks(name, Path(folder).expanduser(), tasks)
