@@ -8,10 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from bertsmith.errors import BertsmithError
-from bertsmith.resident import ZERO_SHOT
 from bertsmith.tasks.texts import is_iterable, list_texts
 from bertsmith.tasks.trained import TrainedTask
-from bertsmith.tasks.zero_shot import ZeroShot
 from bertsmith.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -87,13 +85,12 @@ def take_head(
     return model.tokenizer, model.limit, settings["truncate"] if truncate is None else truncate, settings
 
 
-def judge_labels(
-    model: "Model", text: str | Sequence[str], labels: Sequence[str], hypothesis: str, several: bool,
-    top_k: int | None, truncate: str | None,
-) -> Any:  # fmt: skip
-    """Classes that were never learnt, by a head of natural-language inference."""
-    home = model.need("classify", "judge labels by inference", ZERO_SHOT)
-    outputs = home.checkpoint.labels
-    policy = "head" if truncate is None else truncate
-    task = ZeroShot(model.tokenizer, model.limit, policy, outputs, labels, hypothesis, several, top_k)
-    return answer_texts(home, task, text)
+def answer_kind(model: "Model", kind: type[TrainedTask[Any, Any]], examples: Any, truncate: str | None) -> list[Any]:
+    """For any task that the model was fine-tuned for, a person's own too."""
+    given = list_examples(kind, examples)
+    if kind.head is None:
+        settings = model.task_settings(kind)
+        policy = settings["truncate"] if truncate is None else truncate
+        return answer_all(model, kind(model.tokenizer, model.limit, policy, settings), given)
+    task = kind(*take_head(model, kind.head, f"answer {kind.name}", kind, truncate))
+    return answer_all(model, task, given)

@@ -3,8 +3,8 @@
     @checked()
     def load(source: str | Path | None = None, ...): ...
 
-Texts, labels and other lists of no paths are left alone: `list_texts` and its like take them from anything and name
-the one at fault. So are values that have the right type and are no choice, too small, or not there.
+Texts, labels and other lists of words or numbers are left alone: `list_texts` and its like take them from anything and
+name the one at fault. So are values that have the right type and are no choice, too small, or not there.
 """
 
 import inspect
@@ -28,6 +28,7 @@ NAMES = {
     str: "a string", Path: "a path", bool: "True or False", int: "a whole number", float: "a number", type: "a class",
     Mapping: "a mapping of names", Sequence: "a list of such", Callable: "a function",
 }  # fmt: skip
+PLAIN = (str, int, Any)
 
 
 def checked(*own: str) -> Callable[[Callable[Given, Returned]], Callable[Given, Returned]]:
@@ -63,7 +64,7 @@ def checked(*own: str) -> Callable[[Callable[Given, Returned]], Callable[Given, 
 
 
 def _refuse_other(name: str, value: Any, kinds: Sequence[Any]) -> None:
-    if Path not in kinds and any(get_origin(kind) is Sequence for kind in kinds):
+    if Path not in kinds and any(get_origin(kind) is Sequence and get_args(kind)[0] in PLAIN for kind in kinds):
         return
     if not any(_fits(value, kind) for kind in kinds):
         wanted = " or ".join(dict.fromkeys(_describe(kind) for kind in kinds if kind is not type(None)))
@@ -110,6 +111,10 @@ def _describe(kind: Any) -> str:
     kind, inner = get_origin(kind) or kind, get_args(kind)
     if kind is Literal:
         return f"one of {', '.join(map(repr, inner))}"
+    if kind is Sequence and isinstance(inner[0], type):
+        return f"a list of {inner[0].__name__}s"
+    if getattr(kind, "_is_protocol", False):  # what is looked into
+        return "a model that bertsmith.load gave"
     return NAMES.get(kind) or f"a {kind.__name__}"
 
 

@@ -24,13 +24,13 @@ from bertsmith.many import Done, Job, Many, as_record, digest, open_place, refus
 from bertsmith.models.files import write_json
 from bertsmith.models.hub import find_default, locate
 from bertsmith.tasks.catalog import find_task
-from bertsmith.tasks.texts import list_texts, take_count
+from bertsmith.tasks.texts import list_names, take_count
 from bertsmith.training.choices import COLUMNS, TaskChoices, refuse_unused, sort_choices
 
 Say = Callable[[str], None]
 RESULTS = "results.json"
-# What the rows and the seeds settle: of the choices about a task only how long inputs are read is free.
-FREE = ("truncate", "length")
+# What the rows and the seeds settle: of the choices about a task only how long inputs are read is free, and `swap`.
+FREE = ("truncate", "length", "swap")
 OWN = ("seed", "metric", *COLUMNS, *(each.name for each in fields(TaskChoices) if each.name not in FREE))
 
 
@@ -73,7 +73,8 @@ def benchmark(
 
     `tasks` names some of them; `complete` leaves out those of which only a part is there. `jobs` fine-tunings run side
     by side. `start` gives a task another model to start from. `settings` are those of training/choices.py and win over
-    the rows of evaluation/benchmarks.py. Runs whose weights are not kept stay as scores and reports.
+    the rows of evaluation/benchmarks.py; `swap` is for the tasks whose pairs have no order. Runs whose weights are not
+    kept stay as scores and reports.
     """
     say = say or (lambda sentence: None)
     numbers = take_seeds(seeds)
@@ -82,10 +83,12 @@ def benchmark(
     refuse_own(settings)
     if keep_models and out is None:
         raise BertsmithError("keep_models needs a folder to keep them in: give out.")
-    tasks = None if tasks is None else list_texts(tasks)
+    tasks = None if tasks is None else list_names("tasks", tasks)
     rows = choose_tasks(name, tasks)
     check_settings(rows, settings)
     found, notes = find_tasks(name, Path(folder).expanduser(), tasks)
+    if settings.get("swap"):
+        notes.append(tell_swapped(name, [files.task for files in found]))
     starts = find_starts(rows, model, start or {}, download)
     for note in notes:
         say(note)
@@ -115,9 +118,22 @@ def refuse_own(settings: Mapping[str, Any]) -> None:
 
 def check_settings(rows: Sequence[BenchmarkTask], settings: Mapping[str, Any]) -> None:
     """A value that is refused must not cost the first runs."""
+    sort_choices(settings)
     for row in rows:
         choices, _, _ = sort_choices({**row.settle(settings), **row.columns})
         refuse_unused(row.kind, choices)
+
+
+def tell_swapped(benchmark: str, rows: Sequence[BenchmarkTask]) -> str:
+    """Which tasks are learnt both ways round; that some are is what `swap` asks for."""
+    both = [row.title for row in rows if row.both_ways]
+    if not both:
+        able = ", ".join(row.name for row in choose_tasks(benchmark, None) if row.both_ways)
+        titles = ", ".join(row.title for row in rows)
+        raise BertsmithError(
+            f"swap is for pairs whose order means nothing, those of {able}, and has no use in {titles}; leave it out."
+        )
+    return f"learnt both ways round (swap): {', '.join(both)}."
 
 
 def find_starts(

@@ -21,7 +21,7 @@ from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
 from bertsmith.models.tokenizer import find_tokenizer
 from bertsmith.tasks.catalog import find_task
-from bertsmith.tasks.texts import list_texts, take_count
+from bertsmith.tasks.texts import list_names, take_count
 from bertsmith.training.choices import take_columns
 
 
@@ -54,7 +54,11 @@ def check(
     found = find_roles(tables, made_for.roles, chosen, made_for.required)
     names: list[str] | None = None
     if label_names is not None:
-        names = read_label_names(label_names) if isinstance(label_names, str | Path) else list_texts(label_names)
+        names = (
+            read_label_names(label_names)
+            if isinstance(label_names, str | Path)
+            else list_names("label_names", label_names)
+        )
     choices = {"several": several, "separator": separator, "label_names": names}
     examples = [made_for.examples(table, roles, choices) for table, roles in zip(tables, found, strict=True)]
     several = several or (kind == "classify" and any(len(e.labels or ()) != 1 for some in examples for e in some))

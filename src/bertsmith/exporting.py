@@ -19,7 +19,7 @@ from bertsmith.export.plain import name_class, write_plain
 from bertsmith.export.shipping import write_shipped
 from bertsmith.loading import load
 from bertsmith.model import Model
-from bertsmith.models.adapters import is_adapter
+from bertsmith.models.adapter_folders import is_adapter
 from bertsmith.models.files import take_folder, written_aside
 
 Form = Literal["transformers", "compact"]

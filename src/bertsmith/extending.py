@@ -12,7 +12,7 @@ from time import perf_counter
 
 from bertsmith.arguments import checked
 from bertsmith.errors import BertsmithError
-from bertsmith.models.adapters import find_encoder, is_adapter
+from bertsmith.models.adapter_folders import find_encoder, is_adapter
 from bertsmith.models.files import take_folder
 from bertsmith.models.hub import locate
 from bertsmith.text.loading import load_tokenizer

@@ -19,7 +19,7 @@ from bertsmith.evaluation.report import read_metrics
 from bertsmith.evaluation.results import write_folder, write_results
 from bertsmith.evaluation.scoring import Scored, score_examples
 from bertsmith.loading import find_device, load
-from bertsmith.models.adapters import find_encoder
+from bertsmith.models.adapter_folders import find_encoder
 from bertsmith.models.checkpoint import Checkpoint
 from bertsmith.models.files import take_folder
 from bertsmith.models.hub import find_default, locate, name_asked

@@ -61,7 +61,10 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'bertsmith.inspect' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+    from bertsmith.arguments import checked
+
+    found = globals()[name] = checked()(getattr(import_module(_HOMES[name]), name))
+    return found
 
 
 def __dir__() -> list[str]:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.errors import BertsmithError
-from bertsmith.models.adapters import MEMBERS, write_adapter, write_member
+from bertsmith.models.adapter_folders import MEMBERS
+from bertsmith.models.adapters import write_adapter, write_member
 from bertsmith.models.checkpoint import Checkpoint, save_checkpoint
 from bertsmith.models.files import TASK_FILE, write_json
 from bertsmith.models.lora import give_lora

@@ -10,25 +10,21 @@ from typing import Any, Literal
 
 import torch
 
-from bertsmith.answering import answer_all, answer_given, answer_texts, judge_labels, list_examples, take_head
+from bertsmith.answering import answer_given, answer_kind, answer_texts, take_head
 from bertsmith.arguments import checked
-from bertsmith.data.examples import NumberExample, TextExample
+from bertsmith.classifying import classify_texts, follow_texts, judge_labels, refuse_mixture, score_texts
 from bertsmith.describing import describe, name_in_a_line
 from bertsmith.embedding import compare_texts, embed_texts
-from bertsmith.errors import BertsmithError
 from bertsmith.keeping import find_settings, read_tokenizer, write_model
 from bertsmith.models.checkpoint import Checkpoint
 from bertsmith.models.files import take_folder, written_aside
 from bertsmith.models.sentence import Sentence
-from bertsmith.resident import find_declared, find_default_home, find_home, put_adapter
+from bertsmith.resident import find_default_home, find_home, put_adapter
 from bertsmith.tasks.alignment import split_text
 from bertsmith.tasks.choose import Choose, offer
-from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.embed import Hidden, choose_layers
 from bertsmith.tasks.fill import Fill
-from bertsmith.tasks.follows import Follows, FollowsByClass
 from bertsmith.tasks.predicting import Predictor
-from bertsmith.tasks.regress import Regress
 from bertsmith.tasks.rerank import Rerank, ask_ranks
 from bertsmith.tasks.result import Vectors
 from bertsmith.tasks.span import Span, ask_spans
@@ -101,9 +97,10 @@ class Model:
     ) -> Any:
         """What stands behind each mask: `sequence, score, token, token_str`, likeliest first.
 
-        Several masks give one list each, and `.joint`, of at most 32 masks, the best fillings of all together. With
-        `targets` all of them are scored as whole words: `score` is the probability of all pieces, `score_per_piece` its
-        geometric mean.
+        Several masks give one list each, and `.joint`, the best fillings of all together: of few masks among many ways,
+        each mask in the light of those before it; of many among fewer, and beyond about 30 several masks that are far
+        apart are filled at a time, so that it takes seconds. With `targets` all of them are scored as whole words:
+        `score` is the probability of all pieces, `score_per_piece` its geometric mean.
         """
         self.need("mask", "fill masks")
         return answer_texts(self, Fill(self.tokenizer, self.limit, truncate, top_k, targets), text)
@@ -111,14 +108,7 @@ class Model:
     @checked()
     def follows(self, a: str | Sequence[str], b: str | Sequence[str], *, truncate: Truncate = "head") -> Any:
         """Whether `b` follows `a`: `label, score`, by the next-sentence or the sentence-order head."""
-        home = find_declared(self, "follows")
-        pairs, single = pair_up("follows", a, b)
-        if home is not None:
-            by_class = FollowsByClass(*take_head(home, "classify", "classify texts", Classify, truncate))
-            return answer_given(home, by_class, [TextExample(a, b) for a, b in pairs], single)
-        home = self.need("follows", "tell whether one text follows another")
-        task = Follows(self.tokenizer, self.limit, truncate, home.checkpoint.heads["follows"].labels)
-        return answer_given(self, task, pairs, single)
+        return follow_texts(self, a, b, truncate)
 
     @checked()
     def classify(
@@ -141,18 +131,10 @@ class Model:
         `raw`: the scores of all classes as the head gives them, before any function and temperature; `apply`: all of
         them by this function, whichever the model learnt with.
         """
+        refuse_mixture(labels is not None, pair, hypothesis, several, raw, apply)
         if labels is not None:
-            if raw or apply is not None:
-                raise BertsmithError("labels are judged by their chances; raw and apply are for a model's own classes.")
-            if pair is not None:
-                raise BertsmithError("labels are judged for a text, whose pair is the hypothesis; leave the pair out.")
             return judge_labels(self, text, labels, hypothesis, several, top_k, truncate)
-        if several or hypothesis != HYPOTHESIS:
-            raise BertsmithError("hypothesis and several say how labels are judged; give those too.")
-        home = self.need("classify", "classify texts", Classify.name, pair is not None)
-        task = Classify(*take_head(home, "classify", "classify texts", Classify, truncate), top_k, raw, apply)
-        texts, single = pair_up("classify", text, pair)
-        return answer_given(home, task, [TextExample(a, b) for a, b in texts], single)
+        return classify_texts(self, text, pair, top_k, raw, apply, truncate)
 
     @checked()
     def score(
@@ -163,10 +145,7 @@ class Model:
         truncate: Truncate | None = None,
     ) -> Any:
         """A number for a text or a pair: `score`."""
-        home = self.need("classify", "give a number", Regress.name, pair is not None)
-        task = Regress(*take_head(home, "classify", "give a number", Regress, truncate))
-        texts, single = pair_up("score", text, pair)
-        return answer_given(home, task, [NumberExample(a, b) for a, b in texts], single)
+        return score_texts(self, text, pair, truncate)
 
     @checked()
     def choose(
@@ -213,13 +192,7 @@ class Model:
         self, kind: type[TrainedTask[Any, Any]], examples: Sequence[Any], *, truncate: Truncate | None = None
     ) -> list[Any]:
         """The answers of any task that this model was fine-tuned for, a person's own too, to its examples."""
-        given = list_examples(kind, examples)
-        if kind.head is None:
-            settings = self.task_settings(kind)
-            policy = settings["truncate"] if truncate is None else truncate
-            return answer_all(self, kind(self.tokenizer, self.limit, policy, settings), given)
-        task = kind(*take_head(self, kind.head, f"answer {kind.name}", kind, truncate))
-        return answer_all(self, task, given)
+        return answer_kind(self, kind, examples, truncate)
 
     @checked()
     def embed(

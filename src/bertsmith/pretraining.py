@@ -21,7 +21,7 @@ from bertsmith.evaluation.pseudo_perplexity import SAMPLE
 from bertsmith.evaluation.report import read_metrics
 from bertsmith.finetuning import abandon
 from bertsmith.loading import find_device, load
-from bertsmith.models.adapters import find_encoder
+from bertsmith.models.adapter_folders import find_encoder
 from bertsmith.models.checkpoint import load_checkpoint
 from bertsmith.models.families import find_family
 from bertsmith.models.files import read_json, read_settings, take_folder

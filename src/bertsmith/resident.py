@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.errors import BertsmithError
-from bertsmith.models.adapters import MEMBERS, choose_sentence, is_adapter, read_adapter
+from bertsmith.models.adapter_folders import MEMBERS, is_adapter
+from bertsmith.models.adapters import choose_sentence, read_adapter
 from bertsmith.models.files import TASK_FILE, read_json
 from bertsmith.tasks.catalog import HOMES
 from bertsmith.tasks.zero_shot import judges_labels

@@ -26,7 +26,7 @@ from bertsmith.tasks.embed import find_prompt
 from bertsmith.tasks.measures import Array
 from bertsmith.tasks.rerank import Rerank
 from bertsmith.tasks.result import Result
-from bertsmith.tasks.texts import list_texts, take_count
+from bertsmith.tasks.texts import list_names, list_texts, take_count
 
 How = Literal["hybrid", "dense", "bm25"]
 HOWS = ("hybrid", "dense", "bm25")
@@ -56,7 +56,7 @@ def index(
     """
     folder = take_folder(folder)
     place = folder / HIDDEN if place is None else take_folder(place)
-    globs = [only] if isinstance(only, str) else list_texts(only)
+    globs = [only] if isinstance(only, str) else list_names("only", only)
     paths = find_files(folder, globs, place)
     if not paths:
         called = ", ".join(f"*{ending}" for ending in KINDS) if not globs else "those globs among the texts"

@@ -17,7 +17,8 @@ from bertsmith.errors import BertsmithError
 from bertsmith.evaluation.mixed import MixEvaluation, write_mix, write_mix_results
 from bertsmith.finetuning import Evaluation, Run, abandon, read_run
 from bertsmith.loading import find_device
-from bertsmith.models.adapters import find_encoder, open_checkpoint, read_members
+from bertsmith.models.adapter_folders import find_encoder
+from bertsmith.models.adapters import open_checkpoint, read_members
 from bertsmith.models.checkpoint import Checkpoint
 from bertsmith.models.files import take_folder
 from bertsmith.models.hub import find_default, locate, name_asked

@@ -11,7 +11,7 @@ from time import perf_counter
 from bertsmith.arguments import checked
 from bertsmith.errors import BertsmithError
 from bertsmith.models.files import take_folder
-from bertsmith.tasks.texts import list_texts
+from bertsmith.tasks.texts import list_names
 from bertsmith.text.sources import cut_parts, list_sources, name_sources, refuse_unread
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.training.balancing import balance_counts, check_balance, find_factors
@@ -95,7 +95,7 @@ def train_tokenizer(
     begin = perf_counter()
     check_counts({"size": size, "min-count": min_count, "alphabet": alphabet, "limit": limit, "threads": threads})
     recipe = make_recipe(kind, cased, limit, join_punctuation)
-    given, special = name_sources(sources), list_texts([special] if isinstance(special, str) else special)
+    given, special = name_sources(sources), [special] if isinstance(special, str) else list_names("special", special)
     check_balance(balance, len(given))
     tokens = _name_specials(recipe, alphabet, special)
     folder = take_folder(out)

@@ -169,6 +169,22 @@ def test_info_tells_of_each_kind_of_model(client, heads, library):
     assert told["model_dtype"] == "float32" and told["auto_truncate"] is True and told["version"]
 
 
+def test_a_model_whose_adapters_classify_is_told_by_its_vectors():
+    """The one that comes along was a classifier without labels, of 512 tokens; its vectors are of fewer."""
+    house = bertsmith.load(threads=1)
+    long = LONG * 2
+    many = len(house.tokenize(long))
+    with serving_models({"house": house}) as address, httpx.Client(base_url=address, timeout=30) as made:
+        told = made.get("/info").json()
+        assert told["model_type"] == {"embedding": {"pooling": "mean"}}
+        answer = made.post("/embed", json={"inputs": long})
+        assert told["max_input_length"] == many - int(answer.headers["x-truncated-tokens"]) < many
+        served = made.get("/v1/models").json()["data"]
+        assert {one["id"]: one["max_model_len"] for one in served}["house"] == told["max_input_length"]
+        np.testing.assert_allclose(post(made, "/invocations", inputs=TEXTS), house.embed(TEXTS), atol=CLOSE)
+        assert len(post(made, "/predict", inputs=TEXTS[0])) == 2  # by an adapter
+
+
 def test_who_is_asked_for_nothing_special_does_what_the_default_is_for(client, heads, library):
     vectors = library["bare"].embed(TEXTS, normalize=True)
     np.testing.assert_allclose(post(client, "/invocations", inputs=TEXTS), vectors, atol=CLOSE)

@@ -1,15 +1,18 @@
 """Several masks together: the chain rule from left to right, tried out on a vocabulary of thirty pieces."""
 
 import math
+import random
 from itertools import product
 
 import pytest
 import torch
 from tasks.made import CLOSE, Both
 
-from bertsmith.tasks import fill
+from bertsmith.tasks import fill_joint
 from bertsmith.tasks.fill import Fill, keep_wanted
 from bertsmith.tasks.predicting import Predictor
+
+MANY = "the [MASK] is [MASK] and [MASK] [MASK] a [MASK], " * 4 + "cat"  # 20 masks
 
 
 def try_all(both: Both, text: str) -> dict[tuple[int, ...], float]:
@@ -120,8 +123,58 @@ def test_a_wide_search_asks_in_blocks(bert_30, monkeypatch):
         return run(self, task, rows)
 
     monkeypatch.setattr(Predictor, "run", count)
-    monkeypatch.setattr(fill, "KEPT", 7 * width)
+    monkeypatch.setattr(fill_joint, "KEPT", 7 * width)
     blocks = bert_30.ours.fill(text, top_k=width).joint
     assert max(counts) == 7 and len(counts) > 10
     assert [answer["tokens"] for answer in blocks] == [answer["tokens"] for answer in whole]
     assert [answer["score"] for answer in blocks] == pytest.approx([answer["score"] for answer in whole], rel=1e-5)
+
+
+def fill_greedily(both: Both, text: str, count: int) -> tuple[list[int], float]:
+    """The reference takes the likeliest piece of every `count`th mask at once, then those behind them, and so on."""
+    ids = both.tokenizer(text)["input_ids"]
+    places = [i for i, id in enumerate(ids) if id == both.tokenizer.mask_token_id]
+    total = 0.0
+    for first in range(count):
+        chances = both.log_chances(ids)
+        for place in places[first::count]:
+            best = chances[place].max(dim=-1)
+            ids[place] = int(best.indices)
+            total += float(best.values)
+    return [ids[place] for place in places], total
+
+
+@pytest.mark.parametrize("readings, count", [(19, 20), (9, 10), (6, 7), (1, 2)])
+def test_many_masks_are_filled_with_one_beam(bert_30, monkeypatch, readings, count):
+    """A mask at a time as long as that many readings of the text are allowed, else several that are far apart."""
+    monkeypatch.setattr(fill_joint, "READ", readings * len(bert_30.tokenizer(MANY)["input_ids"]))
+    joint = bert_30.ours.fill(MANY).joint
+    tokens, chance = fill_greedily(bert_30, MANY, count)
+    assert joint[0]["tokens"] == tokens and len(joint) == 5
+    assert math.log(joint[0]["score"]) == pytest.approx(chance, abs=1e-3)
+
+
+@pytest.mark.parametrize("times, top_k", [(1, 5), (3, 5), (3, 1), (3, 20), (15, 5)])
+def test_what_is_read_for_many_masks_is_bounded(bert_30, monkeypatch, times, top_k):
+    """32 masks were 31 rounds of ten readings, and 33 none."""
+    run, read = Predictor.run, []
+
+    def count(self, task, rows):
+        read.append(sum(len(row.ids) for row in rows))
+        return run(self, task, rows)
+
+    monkeypatch.setattr(Predictor, "run", count)
+    monkeypatch.setattr(fill_joint, "READ", 512)
+    words = random.Random(0).choices(["the", "cat", "dog", "is", "play", "[MASK]"], k=16 * times)  # no two rows alike
+    result = bert_30.ours.fill(" ".join([*words, "[MASK] [MASK]"]), top_k=top_k)
+    assert len(result) == words.count("[MASK]") + 2 and len(result.joint) == top_k
+    assert sum(read[1:]) <= max(512, read[0]) * max(1, top_k / 10)
+
+
+def test_fewer_beams_find_nearly_as_much(bert_30, monkeypatch):
+    """The best of every filling of three masks by the reference, and what two beams find instead of ten."""
+    text = "the [MASK] [MASK] is [MASK]"
+    best = max(try_all(bert_30, text).values())
+    monkeypatch.setattr(fill_joint, "READ", 4 * len(bert_30.tokenizer(text)["input_ids"]))
+    found = bert_30.ours.fill(text).joint[0]["score"]
+    assert found <= best + CLOSE and found == pytest.approx(best, rel=0.2)

@@ -37,7 +37,7 @@ def text(tmp_path: Path) -> Path:
         ({"size": None}, "size is None; it must be a whole number."),
         ({"size": 300.5}, "size is 300.5; it must be a whole number."),
         ({"threads": 0}, "--threads 0 must be a whole number above zero."),
-        ({"special": [3]}, "text 1 must be a string, not int."),
+        ({"special": [3]}, r"special is \[3\]; it must be a list of names."),
         ({"balance": "much"}, "balance is 'much'; it must be a number."),
         ({"field": "body"}, "field is for JSON and Parquet, and the sources are plain text; leave it out."),
         ({"min_count": 0}, "--min-count 0 must be"),

@@ -17,6 +17,8 @@ FUNCTIONS = [
     name for name in bertsmith.__all__ if inspect.isfunction(getattr(bertsmith, name)) and name != "models_table"
 ]
 JOBS = ["fill", "follows", "classify", "score", "choose", "tag", "answer", "embed", "similar", "rerank", "hidden"]
+GRAMMAR = Path(__file__).parents[2] / "examples" / "grammar"
+STARRED = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
 ODD = [
     5, 2.5, True, b"x", {"a": 1}, {}, [["a"]], ["a", None], np.array(["a", "b"]), np.array([1, 2]), Path("x"), object(),
     str, len, "a\0b", "x" * 5000, "\ud800", "", None,
@@ -31,40 +33,43 @@ def model(tmp_path_factory):
 def fill_in(function: Any, tmp_path: Path) -> dict[str, Any]:
     """Something for each argument that must be given; nothing of it is there, so that no work begins."""
     given = inspect.signature(function).parameters.values()
-    needed = [one.name for one in given if one.default is one.empty and one.kind is not one.VAR_KEYWORD]
+    needed = [one.name for one in given if one.default is one.empty and one.kind not in STARRED]
     return dict.fromkeys([*needed, *(["source"] if function is bertsmith.load else [])], str(tmp_path / "none"))
+
+
+def try_odd(function: Any, given: dict[str, Any], without: tuple[str, ...] = (), values: list[Any] = ODD) -> None:
+    """Each value for each argument in turn: it is taken, or refused in one line."""
+    for one in inspect.signature(function).parameters.values():
+        for value in values if one.kind not in STARRED and one.name not in without else ():
+            try:
+                function(**{**given, one.name: value})
+            except BertsmithError as error:
+                assert "\n" not in str(error)
+            except Exception as error:
+                pytest.fail(f"{function.__name__}({one.name}={value!r:.40}): {type(error).__name__}: {error}")
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_no_function_ends_in_an_error_of_its_own(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     function = getattr(bertsmith, name)
-    parameters = inspect.signature(function).parameters.values()
-    for one in parameters:
-        if one.kind is one.VAR_KEYWORD or one.name in ("say", "tell", "progress", "watchers"):
-            continue
-        for value in ODD if name != "load" else ODD[:-1]:  # None is the model that comes along
-            try:
-                function(**{**fill_in(function, tmp_path), one.name: value})
-            except BertsmithError as error:
-                assert "\n" not in str(error)
-            except Exception as error:
-                pytest.fail(f"{name}({one.name}={value!r:.40}): {type(error).__name__}: {error}")
+    values = ODD if name != "load" else ODD[:-1]  # None is the model that comes along
+    try_odd(function, fill_in(function, tmp_path), ("say", "tell", "progress"), values)
 
 
 @pytest.mark.parametrize("name", [*JOBS, "use", "save", "need", "predict", "tokenize"])
 def test_no_job_ends_in_an_error_of_its_own(model, name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     job = getattr(model, name)
-    for one in inspect.signature(job).parameters.values():
-        for value in ODD:
-            kind: dict[str, Any] = {"kind": Classify, "examples": []} if name == "predict" else {}
-            try:
-                job(**{**fill_in(job, tmp_path), **kind, one.name: value})
-            except BertsmithError as error:
-                assert "\n" not in str(error)
-            except Exception as error:
-                pytest.fail(f"{name}({one.name}={value!r:.40}): {type(error).__name__}: {error}")
+    kind: dict[str, Any] = {"kind": Classify, "examples": []} if name == "predict" else {}
+    try_odd(job, {**fill_in(job, tmp_path), **kind})
+
+
+@pytest.mark.parametrize("name", bertsmith.inspect.__all__)
+def test_no_look_inside_ends_in_an_error_of_its_own(model, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    look = getattr(bertsmith.inspect, name)
+    try_odd(look, {**fill_in(look, tmp_path), "model": model})
 
 
 @pytest.mark.parametrize(
@@ -74,6 +79,13 @@ def test_no_job_ends_in_an_error_of_its_own(model, name, tmp_path, monkeypatch):
         (lambda m: bertsmith.load(adapters=["a"]), "adapters is ['a']; it must be a mapping of names."),
         (lambda m: bertsmith.load(adapters={"a": 1}), "adapters is {'a': 1}; it must be a mapping of names."),
         (lambda m: bertsmith.load(threads=10**6), "threads is 1,000,000; it must be at most 1,024, best as many as"),
+        (lambda m: bertsmith.finetune("tag", [], out="a", watchers=None), "watchers is None; it must be a list of Wat"),
+        (lambda m: bertsmith.train_tokenizer("a", "b", special=None), "special is None; it must be a list of names."),
+        (lambda m: bertsmith.pretrain("a", "b", watchers=[5]), "watchers is [5]; it must be a list of Watchers."),
+        (lambda m: bertsmith.evaluate_blimp(GRAMMAR, m, sets=5), "sets is 5; it must be a list of names."),
+        (lambda m: bertsmith.inspect.attention("a", "b"), "model is 'a'; it must be a model that bertsmith.load gave."),
+        (lambda m: bertsmith.inspect.ablate_answer(m, "fill", "a [MASK]", heads=5), "5 names no head; write lay"),
+        (lambda m: bertsmith.inspect.attention(m, "b", causal=None), "causal is None; it must be True or False."),
         (lambda m: m.use(None), "adapter is None; it must be a string or a path."),
         (lambda m: m.save("a\0b"), "'a\\x00b' is a name that no file or folder can have."),
         (lambda m: m.save("x" * 300), f"'{'x' * 60}' … is too long for the name of a file or folder."),

@@ -115,6 +115,11 @@ def test_a_failed_task_leaves_the_others_and_nothing_stays_without_out(glue, enc
         ({"seed": 1}, "seed cannot be chosen for a benchmark: give seeds"),
         ({"text": "a"}, "text cannot be chosen for a benchmark"),
         ({"several": True}, "several cannot be chosen for a benchmark"),
+        ({"swap": "no"}, "swap is 'no'; it must be true or false."),
+        (
+            {"swap": True, "tasks": ["mnli", "sst2"]},
+            "those of mrpc, stsb, qqp, and has no use in SST-2, MNLI; leave it",
+        ),
         ({"start": {"rtee": "x"}}, "start names rtee, which is not among the tasks here"),
         ({"start": {"cola": "nowhere/at/all"}}, "nowhere/at/all"),
         ({"model": "nowhere/at/all"}, "nowhere/at/all"),
@@ -181,3 +186,19 @@ def test_a_script_without_a_guard_is_told_of_it(glue, encoder, tmp_path):
     ran = subprocess.run([sys.executable, script], env=there, capture_output=True, text=True, timeout=600)
     last = ran.stderr.splitlines()[-1]
     assert ran.returncode == 1 and last.endswith('under `if __name__ == "__main__":`, or leave jobs at 1.')
+
+
+def test_pairs_without_an_order_are_learnt_both_ways_round(glue, encoder, tmp_path):
+    """STS-B as `finetune(swap=True)` learns it; MNLI's premise and hypothesis, and CoLA's lone texts, as they are."""
+    said: list[str] = []
+    given = {**LEARN, "seeds": [3], "tasks": ["cola", "stsb", "mnli"]}
+    found = bertsmith.benchmark("glue", glue, encoder, swap=True, say=said.append, **given)
+    plain = bertsmith.benchmark("glue", glue, encoder, **given)
+    assert said[0] == "learnt both ways round (swap): STS-B."
+    tasks, others = ({task["task"]: task for task in each["tasks"]} for each in (found, plain))
+    alone = bertsmith.finetune("regress", glue / "STS-B" / "train.tsv", glue / "STS-B" / "dev.tsv", out=tmp_path / "a",
+                               model=encoder, metric="pearson", check=False, seed=3, swap=True, **LEARN)  # fmt: skip
+    assert tasks["stsb"]["metrics"]["pearson"]["values"] == [alone.metrics["dev"]["pearson"]["value"]]
+    assert tasks["stsb"]["metrics"] != others["stsb"]["metrics"] and tasks["stsb"]["settings"]["swap"] is True
+    for name in ("cola", "mnli"):
+        assert tasks[name]["metrics"] == others[name]["metrics"] and tasks[name]["settings"] == others[name]["settings"]

@@ -23,6 +23,7 @@ CHOSEN = (
 )  # fmt: skip
 # Of the fine-tunings of a benchmark: what its rows and its seeds settle has no flag.
 TRAINED = tuple(each.name for each in fields(Training) if each.name not in ("seed", "metric", "batch_tokens"))
+PANEL = "Training, with --benchmark"
 
 
 def evaluate(
@@ -50,7 +51,8 @@ def evaluate(
     choices: Annotated[dict[str, Any], Flags(TaskChoices, "Task", CHOSEN)],
     asked: BenchmarkOptions,
     unlabelled: UnlabelledOptions,
-    training: Annotated[dict[str, Any], Flags(Training, "Training, with --benchmark", TRAINED)],
+    training: Annotated[dict[str, Any], Flags(Training, PANEL, TRAINED)],
+    both_ways: Annotated[dict[str, Any], Flags(TaskChoices, PANEL, ("swap",))],
 ) -> None:
     """Measure a fine-tuned model on labelled data: each metric with its 95 % interval.
 
@@ -69,6 +71,7 @@ def evaluate(
     """
     import bertsmith
 
+    training |= both_ways
     check_flags({**columns, **choices, **training})
     if asked.benchmark is not None:
         for name, value in {"data": data, "compare": compare, "predictions": predictions, "task": task,

@@ -20,6 +20,7 @@ from bertsmith.evaluation.scoring import with_intervals
 from bertsmith.tasks.likelihood import Likelihood, ask_each
 from bertsmith.tasks.measures import Array, Measure, mean, share
 from bertsmith.tasks.predicting import Predictor
+from bertsmith.tasks.texts import list_names
 
 SETS, PAIRS = 67, 1000  # of the whole benchmark: less is reported as a subset
 FIELDS = ("sentence_good", "sentence_bad", "field", "linguistics_term", "UID")
@@ -58,13 +59,14 @@ def find_sets(folder: Path, names: Sequence[str] | None = None) -> list[Path]:
         )
     if names is None:
         return found
+    names = list_names("sets", names)
     known = {path.stem: path for path in found}
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
             hint = f"did you mean {near[0]}?" if near else f"it has {', '.join([*known][:5])} …"
             raise BertsmithError(f"{folder} has no set {name!r}; {hint}")
-        if list(names).count(name) > 1:
+        if names.count(name) > 1:
             raise BertsmithError(f"{name} is named twice; name each set once.")
     if not names:
         raise BertsmithError("no set is named; name some, or leave sets out for all.")

@@ -18,7 +18,7 @@ from bertsmith.evaluation.report.caveats import tell_baseline
 from bertsmith.evaluation.report.facts import Member
 from bertsmith.evaluation.results import tell_command, tell_speed
 from bertsmith.evaluation.scoring import Scored, score_examples
-from bertsmith.models.adapters import MEMBERS
+from bertsmith.models.adapter_folders import MEMBERS
 from bertsmith.models.checkpoint import Checkpoint
 from bertsmith.models.files import TASK_FILE, write_json, written_aside
 from bertsmith.models.hub import name_of

@@ -24,6 +24,7 @@ from bertsmith.inspection.subject import Subject
 from bertsmith.models.network import Network
 from bertsmith.tasks.measures import Measure
 from bertsmith.tasks.predicting import Predictor
+from bertsmith.tasks.texts import is_iterable
 from bertsmith.tasks.trained import TrainedTask
 
 SAMPLES = 2000  # of the bootstrap, for each head
@@ -166,7 +167,7 @@ def take_heads(given: Any, layers: int, heads: int) -> tuple[Head, ...]:
     """Heads as people write them: "3.5,2.1", or pairs of layer and head, both counted from 0."""
     if given is None:
         return ()
-    parts = given.split(",") if isinstance(given, str) else list(given)
+    parts = given.split(",") if isinstance(given, str) else list(given) if is_iterable(given) else [given]
     found = [_take_head(part, layers, heads) for part in parts]
     if not found:
         raise BertsmithError("heads is empty; name at least one as layer.head, as in 3.5, or leave it out.")

@@ -6,7 +6,7 @@ sigmoid and temperature, since those let the scores of other answers in. To expl
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -19,6 +19,7 @@ from bertsmith.tasks.trained import TrainedTask
 from bertsmith.text.encoding import Encoding
 
 
+@runtime_checkable
 class Able(Subject, Protocol):
     """A subject that can be asked for jobs, as `bertsmith.Model` can."""
 

@@ -1,6 +1,6 @@
 """What is looked into: the parts of a model that this folder reads. `bertsmith.Model` is one."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 
@@ -9,6 +9,7 @@ from bertsmith.tasks.predicting import Predictor
 from bertsmith.text.tokenizer import Tokenizer
 
 
+@runtime_checkable
 class Subject(Protocol):
     checkpoint: Checkpoint
     device: torch.device

@@ -16,33 +16,27 @@ from torch import Tensor
 from bertsmith.errors import BertsmithError
 from bertsmith.layers.config import HeadShape
 from bertsmith.layers.linear import Linear
+from bertsmith.models.adapter_folders import (
+    ADAPTER,
+    ADAPTER_CONFIG,
+    find_base,
+    find_encoder,
+    find_members,
+    is_adapter,
+)
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint
 from bertsmith.models.compact import read_compact
 from bertsmith.models.family import FamilyHead
 from bertsmith.models.files import COMPACT_ADAPTER, TASK_FILE, read_json, read_noted, write_json, write_tensors
 from bertsmith.models.fitting import name_labels
-from bertsmith.models.hub import locate, name_of
+from bertsmith.models.hub import name_of
 from bertsmith.models.lora import check_usual, each_low, fill_lora, give_lora, lay_lora, name_targets
 from bertsmith.models.names import names_of
 from bertsmith.models.network import Network
 from bertsmith.models.sentence import Sentence, adapt_sentence, read_sentence
 
-ADAPTER, ADAPTER_CONFIG, MEMBERS = "adapter_model.safetensors", "adapter_config.json", "adapters"
 PREFIX = "base_model.model."
 TASK_TYPES = {"classify": "SEQ_CLS", "tag": "TOKEN_CLS", "span": "QUESTION_ANS"}
-
-
-def is_adapter(folder: Path) -> bool:
-    return any((folder / name).exists() for name in (ADAPTER, ADAPTER_CONFIG, COMPACT_ADAPTER))
-
-
-def is_member(folder: Path) -> bool:
-    """Whether it holds a head alone: that of an adapter proper reads an encoder with more in it than the base's."""
-    return is_adapter(folder) and not (folder / ADAPTER_CONFIG).exists()
-
-
-def find_members(folder: Path) -> list[Path]:
-    return sorted(place for place in (folder / MEMBERS).glob("*") if is_member(place))
 
 
 def open_checkpoint(folder: Path, dtype: torch.dtype = torch.float32) -> Checkpoint:
@@ -50,32 +44,6 @@ def open_checkpoint(folder: Path, dtype: torch.dtype = torch.float32) -> Checkpo
     if is_adapter(folder):
         return read_adapter(folder, open_checkpoint(find_base(folder), dtype))
     return load_checkpoint(find_encoder(folder), dtype)
-
-
-def find_base(folder: Path) -> Path:
-    """The folder of the base model that an adapter was made for."""
-    around = folder.absolute().parent
-    is_inside = around.name == MEMBERS and (around.parent / "config.json").exists()
-    if is_inside or not (folder / ADAPTER_CONFIG).exists():
-        return folder.parent.parent  # one of several beside their encoder, wherever they were copied to together
-    named = read_json(folder / ADAPTER_CONFIG).get("base_model_name_or_path")
-    if not isinstance(named, str) or not named:
-        raise BertsmithError(f"{folder / ADAPTER_CONFIG} does not name its base model; load that, and use the adapter.")
-    try:
-        found = locate(named)
-    except BertsmithError:
-        raise BertsmithError(
-            f"{folder} is an adapter for {named}, which is not here; load that base model and use the adapter on "
-            "it, or put the base's folder into base_model_name_or_path of adapter_config.json."
-        ) from None
-    if is_adapter(found):
-        raise BertsmithError(f"{folder} names {found} as its base, which is an adapter itself.")
-    return found
-
-
-def find_encoder(folder: Path) -> Path:
-    """Where a model's encoder and its tokenizer lie."""
-    return read_sentence(find_base(folder) if is_adapter(folder) else folder).encoder
 
 
 def open_sentence(folder: Path) -> Sentence:

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from bertsmith.errors import BertsmithError
 from bertsmith.layers.config import Config
-from bertsmith.models.adapters import MEMBERS, read_members, share_network, write_member
+from bertsmith.models.adapter_folders import MEMBERS
+from bertsmith.models.adapters import read_members, share_network, write_member
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from bertsmith.models.family import FamilyHead
 from bertsmith.models.fitting import find_known_labels, fit_head, keeps_head, list_some

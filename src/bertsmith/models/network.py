@@ -53,7 +53,11 @@ class Network(nn.Module):
 
     def forward(self, batch: Batch) -> Tensor:
         """What the heads read, (tokens, width): the last hidden states, or features of several layers."""
-        return self.encode(batch) if self.mix is None else self.mix(self.mix.collect(self.states(batch)), batch)
+        if self.mix is None:
+            return self.encode(batch)
+        every = batch.wanting(None)  # features of several layers may look at neighbours
+        found: Tensor = self.mix(self.mix.collect(self.states(every)), every)
+        return found
 
     def encode(self, batch: Batch) -> Tensor:
         """The last hidden states, (tokens, width)."""

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from bertsmith.errors import BertsmithError
-from bertsmith.models.adapters import find_encoder
+from bertsmith.models.adapter_folders import find_encoder
 from bertsmith.models.families import find_family
 from bertsmith.models.files import read_json, read_settings
 from bertsmith.models.hub import find_default, locate

@@ -63,6 +63,12 @@ class Card:
     prompts: tuple[str, ...] = ()  # the names of what can be put in front of a text
     mask: str = ""  # how a masked word is written, where the tokenizer has one
     vector_limit: int = 0  # the longest row that becomes a vector
+    kind: str = "embedding"  # what text-embeddings-inference would take it for: embedding, classifier or reranker
+
+    @property
+    def main_limit(self) -> int:
+        """The longest row of what it is mainly for, as servers with one job a model tell it."""
+        return self.vector_limit if self.kind == "embedding" else self.limit
 
 
 class Backend(Protocol):

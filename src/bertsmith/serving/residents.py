@@ -121,6 +121,7 @@ def make_card(name: str, model: Model, can_search: bool = False) -> Card:
         prompts=tuple(model.embedder.sentence.prompts),
         mask=model.tokenizer.mask_token or "",
         vector_limit=model.embedder.limit,
+        kind="classifier" if "classify" in own else "reranker" if "rerank" in own else "embedding",
     )
 
 

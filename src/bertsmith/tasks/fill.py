@@ -1,8 +1,6 @@
-"""Fill the masks of a text: each alone, all of them together, or with words to choose from.
+"""Fill the masks of a text: each alone, all of them together (fill_joint.py), or with words to choose from.
 
-Together: a beam search from left to right, each mask filled in the light of those before it; the joint probability is
-the product of the steps (the chain rule in reading order). A target of several pieces is a chain too: as many masks as
-it has pieces, each piece scored with those before it in place.
+A target of several pieces is a chain: as many masks as it has pieces, each piece scored with those before it in place.
 
 Rows that are the same to the encoder are read once, whatever is asked of them: a text of many masks is one row, or a
 few windows. The probabilities for the whole vocabulary are reduced to what is wanted of them as soon as they are there:
@@ -11,8 +9,7 @@ many texts with a few masks each would fill the memory with them.
 
 import math
 from collections import defaultdict
-from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -22,25 +19,16 @@ from torch import Tensor
 from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
 from bertsmith.models.network import Network
-from bertsmith.tasks.masks import Mask, MaskedText, MaskRow, SharedRow, find_masks, find_spans
+from bertsmith.tasks.fill_joint import BEAMS, Filling, fill_together
+from bertsmith.tasks.masks import Mask, MaskedText, MaskRow, SharedRow, Talk, ask_rows, find_masks, find_spans
 from bertsmith.tasks.result import Result, check_finite
 from bertsmith.tasks.spelling import Span, spell, write
 from bertsmith.tasks.task import Row, Task
 from bertsmith.tasks.texts import is_iterable, take_count
 from bertsmith.text.tokenizer import Tokenizer
 
-TOGETHER = 32  # masks that are searched for together, at most: each is a round of beams over the whole text
-BEAMS = 10  # kept in the joint search, or `top_k` if that is more
-KEPT = 2**16  # ways to go on that a text may wait with: a wide search asks for its beams in blocks
 AT_ONCE = 1024  # masks whose whole vocabulary is in memory
-Talk = Generator[list[Row], list[Tensor], Any]
 Words = dict[tuple[int, str], list[int]]  # (number of a mask, target) -> the target's pieces there
-
-
-@dataclass
-class Beam:
-    ids: tuple[int, ...] = ()
-    log_chance: float = 0.0
 
 
 class Fill(Task[str, Result]):
@@ -70,21 +58,22 @@ class Fill(Task[str, Result]):
         if self.targets is not None:
             answers, joint = (yield from self._choose(masked, words)), None
         else:
-            is_joint = 1 < len(masked.masks) <= TOGETHER
-            best = max(self.top_k, BEAMS) if is_joint else self.top_k  # the first mask's pieces also begin the search
-            scores = yield from _ask([masked.row(mask, {}, best) for mask in masked.masks])
+            is_joint = len(masked.masks) > 1
+            best = max(self.top_k, BEAMS) if is_joint else self.top_k  # they also begin the search
+            scores = yield from ask_rows([masked.row(mask, {}, best) for mask in masked.masks])
             answers = [self._best(masked, mask, score) for mask, score in zip(masked.masks, scores, strict=True)]
-            joint = (yield from self._together(masked, scores[0])) if is_joint else None
+            found = (yield from fill_together(masked, scores, self.top_k)) if is_joint else ()
+            joint = [self._write(masked, filling) for filling in found] or None
         return Result(answers if len(answers) > 1 else answers[0], masked.dropped, joint)
 
     def scores(self, network: Network, batch: Batch, rows: Sequence[Row]) -> list[Tensor]:
         """What is wanted of each row, (2, pieces): the log-probabilities, and the ids that they belong to."""
-        hidden = network(batch)
         shared = [row for row in rows if isinstance(row, SharedRow)]
         asks = [ask for row in shared for ask in row.asks]
         starts = accumulate(batch.lengths, initial=0)
         places = [start + place for start, row in zip(starts, shared, strict=False) for place in row.at]
-        at, found = torch.tensor(places, device=hidden.device), []
+        at, found = torch.tensor(places, device=batch.ids.device), []
+        hidden = network(batch.wanting(at.unique()))
         for start in range(0, len(asks), AT_ONCE):
             chances = network.score(hidden, batch, self.head, at[start : start + AT_ONCE]).float().log_softmax(dim=-1)
             found += keep_wanted(chances, asks[start : start + AT_ONCE])
@@ -102,27 +91,14 @@ class Fill(Task[str, Result]):
             for chance, id in _list_pieces(score)[: self.top_k]
         ]
 
-    def _together(self, masked: MaskedText, first: Tensor) -> Talk:
-        width = max(self.top_k, BEAMS)
-        beams = _widen([Beam()], [first], width)
-        block = max(KEPT // width, 1)
-        for mask in masked.masks[1:]:
-            found: list[Beam] = []
-            for start in range(0, len(beams), block):
-                some = beams[start : start + block]
-                scores = yield from _ask([masked.row(mask, dict(enumerate(beam.ids)), best=width) for beam in some])
-                found = _sort([*found, *_widen(some, scores, width)])[:width]
-            beams = found
+    def _write(self, masked: MaskedText, filling: Filling) -> dict[str, Any]:
         spans = [mask.span for mask in masked.masks]
-        return [
-            {
-                "sequence": write(self.tokenizer, masked.text, list(zip(spans, beam.ids, strict=True))),
-                "score": math.exp(beam.log_chance),
-                "tokens": list(beam.ids),
-                "token_strs": [self.tokenizer.decode([id], skip_specials=False) for id in beam.ids],
-            }
-            for beam in beams[: self.top_k]
-        ]
+        return {
+            "sequence": write(self.tokenizer, masked.text, list(zip(spans, filling.ids, strict=True))),
+            "score": math.exp(filling.log_chance),
+            "tokens": list(filling.ids),
+            "token_strs": [self.tokenizer.decode([id], skip_specials=False) for id in filling.ids],
+        }
 
     def _choose(self, masked: MaskedText, words: Words) -> Talk:
         """Each mask's targets; all pieces of all words are asked for in one round, each beginning of a word once."""
@@ -137,7 +113,7 @@ class Fill(Task[str, Result]):
             )
             for (number, size, before), keys in asked.items()
         ]
-        scores = yield from _ask(rows)
+        scores = yield from ask_rows(rows)
         chains = dict.fromkeys(words, 0.0)
         for keys, score in zip(asked.values(), scores, strict=True):
             for key, (chance, _) in zip(keys, _list_pieces(score), strict=True):
@@ -166,19 +142,6 @@ class Fill(Task[str, Result]):
                     f"the target {target[:40]!r} has {len(pieces)} pieces, but the model reads at most {room} at once."
                 )
         return words
-
-
-def _ask(rows: Sequence[MaskRow]) -> Talk:
-    """What is wanted of each of these rows; those with the same ids are read once."""
-    numbers: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for number, row in enumerate(rows):
-        numbers[tuple(row.ids)].append(number)
-    scores = yield [SharedRow.of([rows[number] for number in some]) for some in numbers.values()]
-    found: dict[int, Tensor] = {}
-    for some, score in zip(numbers.values(), scores, strict=True):
-        sizes = [len(rows[number].wanted) or score.shape[1] // len(some) for number in some]
-        found.update(zip(some, score.split(sizes, dim=1), strict=True))
-    return [found[number] for number in range(len(rows))]
 
 
 def keep_wanted(chances: Tensor, asked: Sequence[MaskRow]) -> list[Tensor]:
@@ -214,19 +177,3 @@ def _list_targets(targets: Any) -> list[str]:
         if not isinstance(word, str):
             raise BertsmithError(f"a target must be a string, not {type(word).__name__}.")
     return list(dict.fromkeys(words))
-
-
-def _widen(beams: Sequence[Beam], scores: Sequence[Tensor], width: int) -> list[Beam]:
-    """The likeliest ways to go on from these beams, among the likeliest pieces of each."""
-    kept = torch.stack(list(scores))  # (beams, 2, pieces)
-    check_finite(kept.numpy())
-    starts = torch.tensor([beam.log_chance for beam in beams], dtype=torch.double)
-    totals = (starts[:, None] + kept[:, 0]).flatten()
-    top = totals.topk(min(width, len(totals)))
-    ids, size = kept[:, 1].flatten()[top.indices].long().tolist(), kept.shape[2]
-    ways = zip(top.values.tolist(), top.indices.tolist(), ids, strict=True)
-    return _sort(Beam((*beams[place // size].ids, id), chance) for chance, place, id in ways)
-
-
-def _sort(beams: Iterable[Beam]) -> list[Beam]:
-    return sorted(beams, key=lambda b: (-b.log_chance, b.ids))

@@ -88,8 +88,7 @@ class Likelihood(Task[str, Result]):
         assert self.head is not None
         device = batch.ids.device
         places = batch.firsts + send(at, device)
-        # Features of several layers may look at neighbours.
-        hidden = network(batch if network.mix is not None else batch.wanting(places))
+        hidden = network(batch.wanting(places))
         rows, ids = send(owners, device), send(wanted, device)
         bounds = np.searchsorted(owners, range(0, len(at) + AT_ONCE, AT_ONCE)).tolist()
         found = []

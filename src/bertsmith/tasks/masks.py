@@ -3,14 +3,20 @@
 A text that is too long becomes overlapping windows; each mask is asked for in the window in which it lies most central.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+from torch import Tensor
 
 from bertsmith.errors import BertsmithError
 from bertsmith.tasks.spelling import Span
 from bertsmith.tasks.task import Row, too_long
 from bertsmith.text.encoding import Encoding
 from bertsmith.text.tokenizer import Tokenizer
+
+Talk = Generator[list[Row], list[Tensor], Any]  # yields rows, is sent what is wanted of them
 
 
 @dataclass
@@ -30,6 +36,19 @@ class SharedRow(Row):
     @classmethod
     def of(cls, asks: Sequence[MaskRow]) -> "SharedRow":
         return cls(asks[0].ids, asks[0].segments, at=[ask.at[0] for ask in asks], asks=asks)
+
+
+def ask_rows(rows: Sequence[MaskRow]) -> Talk:
+    """What is wanted of each of these rows; those with the same ids are read once."""
+    numbers: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        numbers[tuple(row.ids)].append(number)
+    scores = yield [SharedRow.of([rows[number] for number in some]) for some in numbers.values()]
+    found: dict[int, Tensor] = {}
+    for some, score in zip(numbers.values(), scores, strict=True):
+        sizes = [len(rows[number].wanted) or score.shape[1] // len(some) for number in some]
+        found.update(zip(some, score.split(sizes, dim=1), strict=True))
+    return [found[number] for number in range(len(rows))]
 
 
 @dataclass

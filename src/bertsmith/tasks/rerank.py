@@ -19,7 +19,7 @@ from bertsmith.data.examples import RankExample
 from bertsmith.data.matches import rank_examples, scale_of
 from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
-from bertsmith.models.adapters import is_adapter
+from bertsmith.models.adapter_folders import is_adapter
 from bertsmith.models.files import TASK_FILE, read_json
 from bertsmith.models.sentence import read_sentence
 from bertsmith.tasks.calibration import sigmoid

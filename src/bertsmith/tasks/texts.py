@@ -20,6 +20,14 @@ def list_texts(given: Any) -> list[str]:
     return texts
 
 
+def list_names(called: str, given: Any) -> list[str]:
+    """Some of a set of names; `called` is what the caller knows the list by."""
+    names = None if isinstance(given, (str, bytes, Mapping)) or not is_iterable(given) else list(given)
+    if names is None or not all(isinstance(name, str) for name in names):
+        raise BertsmithError(f"{called} is {given!r}; it must be a list of names.")
+    return names
+
+
 def is_iterable(given: Any) -> bool:
     """Whether it can be gone through; an array without dimensions is an `Iterable`, but cannot."""
     try:

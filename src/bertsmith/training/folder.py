@@ -22,7 +22,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from bertsmith.errors import BertsmithError
-from bertsmith.models.adapters import MEMBERS
+from bertsmith.models.adapter_folders import MEMBERS
 from bertsmith.models.files import TASK_FILE, WEIGHTS, read_json
 from bertsmith.training.background import Background
 from bertsmith.training.lock import LOCK, FolderLock

@@ -14,7 +14,7 @@ from bertsmith.data.columns import find_roles
 from bertsmith.data.labels import text_examples
 from bertsmith.data.reading import read_table
 from bertsmith.errors import BertsmithError
-from bertsmith.models.adapters import MEMBERS, find_encoder, is_member
+from bertsmith.models.adapter_folders import MEMBERS, find_encoder, is_member
 from bertsmith.models.families import find_family
 from bertsmith.models.files import read_settings
 from bertsmith.models.members import Wanted

@@ -13,7 +13,7 @@ import torch
 
 from bertsmith.data.shards import Corpus, refuse_other, tokenizer_digest
 from bertsmith.errors import BertsmithError
-from bertsmith.models.adapters import find_encoder, is_adapter
+from bertsmith.models.adapter_folders import find_encoder, is_adapter
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint
 from bertsmith.models.families import find_preset
 from bertsmith.models.fresh import make_fresh, make_further

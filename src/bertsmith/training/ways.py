@@ -8,17 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith.layers.mixing import FeatureShape
-from bertsmith.models.adapters import (
-    find_base,
-    find_members,
-    go_on_from,
-    is_adapter,
-    is_member,
-    open_checkpoint,
-    read_adapter,
-    take_adapter,
-    write_adapter,
-)
+from bertsmith.models.adapter_folders import find_base, find_members, is_adapter, is_member
+from bertsmith.models.adapters import go_on_from, open_checkpoint, read_adapter, take_adapter, write_adapter
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from bertsmith.models.featured import ENCODER
 from bertsmith.models.fitting import fit_head, keeps_head

@@ -100,6 +100,6 @@ async def find_model(request: Request, id: str) -> JsonAnswer:
 
 
 def tell_model(card: Card) -> dict[str, Any]:
-    """`capabilities` is infinity's word for what a model can be asked, `max_model_len` vLLM's for its longest row."""
+    """`capabilities` is infinity's word for what a model can be asked, `max_model_len` vLLM's for what it reads."""
     told = {"id": card.id, "object": "model", "created": card.created, "owned_by": "bertsmith"}
-    return told | {"capabilities": list(card.jobs), "max_model_len": card.limit}
+    return told | {"capabilities": list(card.jobs), "max_model_len": card.main_limit}

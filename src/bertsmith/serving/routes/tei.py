@@ -9,7 +9,7 @@ import numpy as np
 from fastapi import APIRouter, Body, Request
 
 from bertsmith import __version__
-from bertsmith.serving.asks import Card, Refusal
+from bertsmith.serving.asks import Refusal
 from bertsmith.serving.http.answering import JsonAnswer, JsonRoute, ask
 from bertsmith.serving.http.picking import do_all, list_cards, pick_model, refuse_empty, refuse_many, take_dimensions
 from bertsmith.serving.http.replies import ALL_LABELS, list_rows, tell_classes
@@ -161,7 +161,7 @@ async def answer_instances(request: Request, body: VertexBody) -> JsonAnswer:
 
 async def answer_by_kind(request: Request, given: dict[str, Any]) -> list[Any]:
     """Texts to rank are known by their keys; the rest by the model."""
-    kind = name_kind(list_cards(request)[0])
+    kind = list_cards(request)[0].kind
     if "query" in given or kind == "reranker":
         return await rank_texts(request, check(TextsBody, given))
     if kind == "classifier":
@@ -172,7 +172,6 @@ async def answer_by_kind(request: Request, given: dict[str, Any]) -> list[Any]:
 @router.get("/info", summary="What the default model is, and the server's limits")
 async def tell_info(request: Request) -> JsonAnswer:
     settings, card = request.app.state.settings, list_cards(request)[0]
-    kind = name_kind(card)
     labels = {str(number): label for number, label in enumerate(card.labels)}
     about = {"id2label": labels, "label2id": {label: number for number, label in enumerate(card.labels)}}
     return JsonAnswer(
@@ -181,9 +180,9 @@ async def tell_info(request: Request) -> JsonAnswer:
             "model_sha": card.revision,
             "model_dtype": card.dtype,
             "served_model_name": card.id,
-            "model_type": {kind: {"pooling": card.pooling} if kind == "embedding" else about},
+            "model_type": {card.kind: {"pooling": card.pooling} if card.kind == "embedding" else about},
             "max_concurrent_requests": settings.requests,
-            "max_input_length": card.vector_limit if kind == "embedding" else card.limit,
+            "max_input_length": card.main_limit,
             "max_batch_tokens": card.batch_tokens,
             "max_batch_requests": None,
             "max_client_batch_size": settings.inputs,
@@ -194,12 +193,6 @@ async def tell_info(request: Request) -> JsonAnswer:
             "docker_label": None,
         }
     )
-
-
-def name_kind(card: Card) -> str:
-    if "classify" in card.jobs:
-        return "classifier"
-    return "reranker" if "rerank" in card.jobs else "embedding"
 
 
 def _cut(request: Request, body: Truncated) -> dict[str, str]:

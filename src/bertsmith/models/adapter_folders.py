@@ -1,0 +1,49 @@
+"""Where adapters lie, and the base that each was made for. In: folders. Out: what they are, or others."""
+
+from pathlib import Path
+
+from bertsmith.errors import BertsmithError
+from bertsmith.models.files import COMPACT_ADAPTER, read_json
+from bertsmith.models.hub import locate
+from bertsmith.models.sentence import read_sentence
+
+ADAPTER, ADAPTER_CONFIG, MEMBERS = "adapter_model.safetensors", "adapter_config.json", "adapters"
+
+
+def is_adapter(folder: Path) -> bool:
+    return any((folder / name).exists() for name in (ADAPTER, ADAPTER_CONFIG, COMPACT_ADAPTER))
+
+
+def is_member(folder: Path) -> bool:
+    """Whether it holds a head alone: that of an adapter proper reads an encoder with more in it than the base's."""
+    return is_adapter(folder) and not (folder / ADAPTER_CONFIG).exists()
+
+
+def find_members(folder: Path) -> list[Path]:
+    return sorted(place for place in (folder / MEMBERS).glob("*") if is_member(place))
+
+
+def find_base(folder: Path) -> Path:
+    """The folder of the base model that an adapter was made for."""
+    around = folder.absolute().parent
+    is_inside = around.name == MEMBERS and (around.parent / "config.json").exists()
+    if is_inside or not (folder / ADAPTER_CONFIG).exists():
+        return folder.parent.parent  # one of several beside their encoder, wherever they were copied to together
+    named = read_json(folder / ADAPTER_CONFIG).get("base_model_name_or_path")
+    if not isinstance(named, str) or not named:
+        raise BertsmithError(f"{folder / ADAPTER_CONFIG} does not name its base model; load that, and use the adapter.")
+    try:
+        found = locate(named)
+    except BertsmithError:
+        raise BertsmithError(
+            f"{folder} is an adapter for {named}, which is not here; load that base model and use the adapter on "
+            "it, or put the base's folder into base_model_name_or_path of adapter_config.json."
+        ) from None
+    if is_adapter(found):
+        raise BertsmithError(f"{folder} names {found} as its base, which is an adapter itself.")
+    return found
+
+
+def find_encoder(folder: Path) -> Path:
+    """Where a model's encoder and its tokenizer lie."""
+    return read_sentence(find_base(folder) if is_adapter(folder) else folder).encoder
