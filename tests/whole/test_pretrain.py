@@ -255,12 +255,26 @@ def test_a_corpus_without_held_out_text_is_no_mistake(strange, tmp_path):
 
 
 def test_codes_without_a_tokenizer(strange, tmp_path):
-    """Rows of integers become an encoder too, if their corpus names a mask."""
-    try:
-        run = pretrain(strange / "codes", tmp_path / "out", "smith", max_steps=3)
-    except BertsmithError as error:
-        pytest.skip(f"codes have no mask: {error}")
-    assert load_checkpoint(run.folder).config.vocabulary >= 64
+    """Rows of integers become an encoder too, which goes on with codes that mean the same and with nothing else."""
+    run = pretrain(strange / "codes", tmp_path / "out", "smith", max_steps=3)
+    assert load_checkpoint(run.folder).config.vocabulary == 64 + 5
+    settings = {"model": run.folder, "max_steps": 1, "lengths": "32", "tokens": 64, "device": "cpu"}
+    bertsmith.pretrain(strange / "codes", tmp_path / "on", **settings)
+    # Of fewer codes, the mask would be one of the model's codes; of text, everything would.
+    bertsmith.build_corpus(strange / "codes.jsonl", out=tmp_path / "fewer", codes=True, duplicates=False,
+                           near_duplicates=False)  # fmt: skip
+    make_corpus(tmp_path / "text", documents=20)
+    large = pretrain(tmp_path / "text" / "corpus", tmp_path / "large", "smith", max_steps=1).folder
+    for file in large.glob("*token*"):
+        file.unlink()
+    for corpus, model, sentence in (
+        ("fewer", run.folder, "knows 69 ids, and .* holds 45, of which the last are special; .* vocabulary 64"),
+        ("text/corpus", run.folder, "has no tokenizer, so nothing says what the ids of .* mean to it"),
+        ("text/corpus", large, "has no tokenizer, .*; put its own into its folder"),
+    ):
+        with pytest.raises(BertsmithError, match=sentence):
+            bertsmith.pretrain(tmp_path / corpus, tmp_path / "refused", **{**settings, "model": model})
+    assert not (tmp_path / "refused").exists()
 
 
 @pytest.mark.parametrize("name", ["bert", "smith", "electra"])

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from bertsmith.data.corpus.codes import SPECIALS
 from bertsmith.data.shards import Corpus, refuse_other, tokenizer_digest
 from bertsmith.errors import BertsmithError
 from bertsmith.models.adapters import find_encoder, is_adapter
@@ -104,10 +105,13 @@ def _begin(recipe: Recipe, corpus: Corpus, made: Made) -> Checkpoint:
 def find_new_pieces(base: Path, corpus: Corpus) -> dict[int, tuple[int, ...]]:
     """What the model's tokenizer makes of the pieces that the corpus's has beside its own; mostly none."""
     tokenizer, own = _read_tokenizer(base), corpus.tokenizer()
-    if tokenizer is None or own is None:
+    if own is None:
         if tokenizer is not None:
             refuse_other(corpus.folder, corpus.header, tokenizer)
         return {}
+    if tokenizer is None:
+        told = f"{base} has no tokenizer, so nothing says what the ids of {corpus.folder} mean to it"
+        raise BertsmithError(f"{told}; put its own into its folder, or give a corpus of codes to a model of codes.")
     if tokenizer_digest(tokenizer) == corpus.header["tokenizer"]:
         return {}
     try:
@@ -124,8 +128,13 @@ def _go_on(
 ) -> tuple[Checkpoint, str]:
     known = load_checkpoint(find_encoder(base))
     grow_vocabulary(known, cuts)
-    if known.config.vocabulary < corpus.vocabulary:
-        told = f"{base} knows {known.config.vocabulary:,} ids, and {corpus.folder} holds {corpus.vocabulary:,}"
+    words = known.config.vocabulary
+    told = f"{base} knows {words:,} ids, and {corpus.folder} holds {corpus.vocabulary:,}"
+    if corpus.header["tokenizer"] is None and words != corpus.vocabulary:
+        # Special ids stand behind the codes: a mask of the one would be a code of the other.
+        codes = words - len(SPECIALS)
+        raise BertsmithError(f"{told}, of which the last are special; build the corpus with vocabulary {codes:,}.")
+    if words < corpus.vocabulary:
         raise BertsmithError(f"{told}; build the corpus with the model's own tokenizer.")
     heads = made.heads(known.family, known.settings)
     checkpoint = make_further(known, heads, recipe.training.seed, recipe.training.dropout, made.pairs)
