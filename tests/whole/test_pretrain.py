@@ -135,6 +135,7 @@ def test_what_a_run_leaves(trained):
         "masked_accuracy", "masked_loss", "next_sentence_accuracy", "next_sentence_loss", "pseudo_perplexity"
     }  # fmt: skip
     assert facts["settings"]["steps"] == STEPS and facts["speed"]["tokens_per_second"] > 0
+    assert "temperature" not in facts["settings"] and "momentum" not in facts["settings"]  # nothing here read them
     assert {path.name for path in (trained / "bert").iterdir()} >= {"README.md", "report.html", "log.jsonl", "run.json"}
     assert "<svg" in (trained / "bert" / "report.html").read_text()
     log = [json.loads(line) for line in (trained / "bert" / "log.jsonl").read_text().splitlines()]
@@ -245,6 +246,44 @@ def test_bad_input_ends_in_a_sentence(strange, tmp_path, where, settings, senten
     with pytest.raises(BertsmithError, match=sentence):
         pretrain(strange / where, tmp_path / "out", **{"recipe": "smith", "lengths": "32", **settings})
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["smith", "albert", "electra"])
+def test_a_card_tells_what_was_trained_and_how_others_open_it(corpus, trained, tmp_path, name, monkeypatch):
+    """The sizes that others find in the folder: a width that was given changed more than itself."""
+    if name == "smith":  # heads and inner follow the width
+        sizes = {"depth": 2, "width": 64, "lengths": "32", "tokens": 64, "max_steps": 2}
+        where = bertsmith.pretrain(corpus, tmp_path / "out", name, device="cpu", **sizes).folder
+    else:
+        where = trained / name
+    facts, card = json.loads((where / "metrics.json").read_text()), (where / "README.md").read_text()
+    theirs = transformers.AutoConfig.from_pretrained(where)
+    said = facts["settings"]
+    assert (said["depth"], said["heads"]) == (theirs.num_hidden_layers, theirs.num_attention_heads)
+    assert (said["width"], said["inner"]) == (theirs.hidden_size, theirs.intermediate_size)
+    model = getattr(transformers, CLASSES[name]).from_pretrained(where)
+    unused = sum(p.numel() for part, p in model.named_parameters() if "pooler" in part) if name != "albert" else 0
+    assert said["parameters"] == sum(p.numel() for p in model.parameters()) - unused
+    text = Corpus.open(corpus)
+    assert f"{len(text.tokens):,} tokens in {len(text):,} documents" in card
+    if name == "electra":
+        return
+    block = next(part for part in re.findall(r"```python\n(.*?)```", card, re.S) if "transformers" in part)
+    assert "pipeline_tag: fill-mask" in card
+    monkeypatch.setattr("builtins.print", lambda found: said.update(found=found))
+    exec(block.replace("path/to/this/folder", str(where)), {})  # as a person would paste it
+    assert len(said["found"]) == 5
+
+
+def test_a_run_that_was_taken_up_again_tells_of_which_steps_its_time_is(corpus, tmp_path):
+    with pytest.raises(RuntimeError):
+        pretrain(corpus, tmp_path / "out", "bert", **{**SHORT, "save_minutes": 0.0, "log_every": 1},
+                 watchers=[Stop(6, RuntimeError)])  # fmt: skip
+    run = pretrain(corpus, tmp_path / "out", "bert", **{**SHORT, "save_minutes": 0.0, "log_every": 1})
+    since = json.loads((run.folder / "metrics.json").read_text())["speed"]["since"]
+    assert (
+        since > 0 and f"since step {since}, where the run was taken up again" in (run.folder / "README.md").read_text()
+    )
 
 
 def test_a_corpus_without_held_out_text_is_no_mistake(strange, tmp_path):
