@@ -275,6 +275,13 @@ def test_a_card_tells_what_was_trained_and_how_others_open_it(corpus, trained, t
     assert len(said["found"]) == 5
 
 
+def test_a_plan_tells_of_the_teacher(corpus, trained, tmp_path):
+    said = []
+    pretrain(corpus, tmp_path / "out", "distilbert", teacher=str(trained / "bert"), plan=True, say=said.append)
+    taught = sum(p.numel() for p in transformers.BertForPreTraining.from_pretrained(trained / "bert").parameters())
+    assert f"   teacher: {taught:,} parameters, which do not learn" in said
+
+
 def test_a_run_that_was_taken_up_again_tells_of_which_steps_its_time_is(corpus, tmp_path):
     with pytest.raises(RuntimeError):
         pretrain(corpus, tmp_path / "out", "bert", **{**SHORT, "save_minutes": 0.0, "log_every": 1},

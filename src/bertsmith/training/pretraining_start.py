@@ -33,6 +33,7 @@ from bertsmith.training.watching import show_time
 
 SAMPLED = 1000  # steps by which the tokens of many are estimated
 BYTES = 16  # of a parameter in training: itself, its gradient and two moments, in full precision
+READ_BYTES = 4  # of one that does not learn
 
 
 @dataclass
@@ -172,22 +173,24 @@ def tell_plan(start: Start, minutes: float | None, ranks: Ranks, say: Say) -> No
         told = f"{minutes:g} minute{'s' * (minutes != 1)}"
         long = f"{told}, the first passes tell how many steps: {total:,} tokens at most"
     else:
-        steps = training.max_steps or max(1, round((training.epochs or 1) * training.steps_to_read(held)))
+        steps = training.max_steps or training.steps_to_read((training.epochs or 1) * held)
         total = count_tokens(training, steps, start.size)
         long = f"{steps:,} step{'s' * (steps != 1)}, {total:,} tokens, {total / held:.2f} epochs; "
         long += f"{flops * total:.2e} FLOP in matrix products, which alone take {show_time(flops * total / speed)} here"
     count = sum(parameter.numel() for parameter in network.parameters())
     beside = count_beside(network, start.made)
+    taught = 0 if start.made.teacher is None else sum(p.numel() for p in start.made.teacher.parameters())
     facts = {
         "recipe": f"{start.recipe.name}, asks {start.recipe.asking.asks}",
         "encoder": f"{config.family}, {config.depth} layers of {config.width}, {config.heads} heads, "
         f"{count - sum(beside.values()):,} parameters",
         "beside it": ", ".join(f"a {name} of {more:,} parameters" for name, more in beside.items()),
+        "teacher": f"{taught:,} parameters, which do not learn" if taught else "",
         "corpus": f"{held:,} tokens in {len(start.corpus):,} documents, {len(start.held_out):,} more held out",
         "a step": f"{training.tokens:,} tokens in passes of {start.size:,}, rows of at most {training.lengths}",
         "how long": long,
         "optimizer": f"{training.optimizer}, rate {training.peak:g}, {training.schedule}",
-        "memory": f"{count * BYTES / 2**20:,.0f} MiB for weights, gradients and the optimizer",
+        "memory": f"{(count * BYTES + taught * READ_BYTES) / 2**20:,.0f} MiB for weights, gradients and the optimizer",
         "device": f"{ranks.count} × {ranks.device}, {choose_precision(training.precision, ranks.device)}",
     }  # fmt: skip
     for name, fact in facts.items():
