@@ -129,6 +129,8 @@ def test_a_language_that_the_tokenizer_does_not_know_is_a_poor_fit_and_never_sil
     unknown = float((ids == load_tokenizer(tokenizer).unk_id).mean())
     assert report["unknown"] == pytest.approx(unknown, abs=1e-12) and unknown > 0.01
     assert report["notes"][0].startswith(f"{unknown:.1%} of the tokens are the unknown one")
+    assert f"The tokenizer does not know {unknown:.2%} of them." in (corpus.folder / "report.md").read_text("utf-8")
+    assert bertsmith.corpus_info(corpus.folder)["unknown"] == report["unknown"]
     assert len(corpus) == 32
 
 

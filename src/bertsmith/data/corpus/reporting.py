@@ -41,11 +41,12 @@ def write_page(report: dict[str, Any]) -> str:
     """Markdown."""
     read, kept, speed, disk = report["read"], report["kept"], report["speed"], report["disk"]
     megabytes = read["bytes"] / _MEGABYTE
+    unknown = "" if report["settings"]["codes"] else f" The tokenizer does not know {report['unknown']:.2%} of them."
     lines = [
         "# The corpus",
         "",
         f"{len(report['sources']):,} files, {read['documents']:,} documents, {megabytes:,.1f} MB of text became "
-        f"{kept['train']['tokens']:,} tokens to train on and {kept['held-out']['tokens']:,} held out.",
+        f"{kept['train']['tokens']:,} tokens to train on and {kept['held-out']['tokens']:,} held out.{unknown}",
         "",
         "| | documents | sentences | tokens |",
         "|---|---:|---:|---:|",
