@@ -113,7 +113,11 @@ def corpus_info(folder: str | Path, *, check: bool = False) -> dict[str, Any]:
     facts = {name: header[name] for name in ("kind", "dtype", "vocabulary", "tokenizer", "specials")}
     splits = {split: {name: header["splits"][split][name] for name in ("documents", "sentences", "tokens")}
               for split in SPLITS}  # fmt: skip
-    told = {name: report[name] for name in ("read", "dropped", "exclude", "speed", "disk", "notes") if name in report}
+    told = {
+        name: report[name]
+        for name in ("read", "unknown", "dropped", "exclude", "speed", "disk", "notes")
+        if name in report
+    }
     return {**facts, "splits": splits, **told}
 
 

@@ -3,6 +3,7 @@
 In: what a run stood on, and how it ended. Out: files, and metrics by name.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from bertsmith.training.folder import RunFolder
 from bertsmith.training.preparing import Say
 from bertsmith.training.pretraining_start import Start
 from bertsmith.training.progress import Outcome
+from bertsmith.training.purposes import find_missing
 from bertsmith.training.timing import Scoring, read_scoring
 from bertsmith.training.utilization import Utilization
 
@@ -69,8 +71,6 @@ def describe_run(
     scores: dict[str, Score] = {name: {"value": one} for name, one in (found[-1] if found else {}).items()}
     if surprise is not None:
         scores["pseudo_perplexity"] = surprise
-    # Where a model lay on somebody's disk is nobody's business.
-    shown = {name: value for name, value in asked.items() if name not in ("model", "teacher", "phrases")}
     device = str(start.checkpoint.network.embed.tokens.weight.device)
     return RunFacts(
         task="mask" if "mask" in start.checkpoint.heads else "pretrain",
@@ -81,9 +81,33 @@ def describe_run(
         metrics={HELD_OUT: scores},
         curves=log,
         tokens=count_seen(start, outcome.steps),
-        settings={**shown, "steps": outcome.steps},
-        speed={**speedometer.as_facts(speed.tokens, speed.seconds), "device": device},  # type: ignore[typeddict-item]
+        data={"facts": describe_text(start)},
+        settings={**describe_settings(start, asked), "steps": outcome.steps},
+        speed={**speedometer.as_facts(speed.tokens, speed.seconds), "since": speed.began, "device": device},  # type: ignore[typeddict-item]
     )
+
+
+def describe_settings(start: Start, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What the run read, with the encoder's sizes as they are: a recipe's own are others than those that follow a
+    width that was given, and a model that goes on has its own."""
+    config = start.checkpoint.config
+    sizes = dict.fromkeys(("depth", "width", "heads", "inner", "positions", *start.recipe.sizes))
+    found = {"recipe": start.recipe.name, **{name: getattr(config, name) for name in sizes}}
+    found["parameters"] = sum(p.numel() for name, p in start.checkpoint.network.named_parameters()
+                              if name.partition(".")[0] not in start.made.objective.parts())  # fmt: skip
+    # Where a model lay on somebody's disk is nobody's business.
+    private = ("model", "teacher", "phrases")
+    read = {name: value for name, value in asked.items() if value is not None and find_missing(name, asked) is None}
+    return found | {name: value for name, value in read.items() if name not in found and name not in private}
+
+
+def describe_text(start: Start) -> dict[str, Any]:
+    """What there was to learn from, and to be scored on."""
+    splits = {"to train on": start.corpus, "held out": start.held_out}
+    return {
+        **{told: f"{len(text.tokens):,} tokens in {len(text):,} documents" for told, text in splits.items()},
+        "vocabulary": f"{start.corpus.vocabulary:,}",
+    }
 
 
 def write_results(start: Start, folder: RunFolder, facts: RunFacts, say: Say) -> dict[str, float]:

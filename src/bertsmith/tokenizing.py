@@ -42,7 +42,7 @@ class TrainedTokenizer:
     words: int  # of the text, as spaces divide it
     characters: int
     tokens_per_word: float  # on the text it was trained on, special tokens apart
-    covered: float  # the part of the characters that the vocabulary knows
+    covered: float  # the part of the text's characters that the vocabulary knows
     skipped: int  # words over the limit of characters
     factors: tuple[float, ...]  # by which languages were multiplied
     seconds: float
@@ -110,7 +110,7 @@ def train_tokenizer(
     chunks = max(sum(each.chunks for each in counted), 1)
     return TrainedTokenizer(
         tokenizer, folder, kind, len(vocabulary.pieces), size, chunks, sum(each.characters for each in counted),
-        sum(_count_tokens(each, vocabulary, recipe) for each in counted) / chunks, vocabulary.covered,
+        sum(_count_tokens(each, vocabulary, recipe) for each in counted) / chunks, _find_covered(counted, vocabulary),
         sum(each.skipped for each in counted), tuple(factor / 1000 for factor in factors), perf_counter() - begin,
     )  # fmt: skip
 
@@ -173,3 +173,13 @@ def about(name: str, tell: Tell | None) -> Callable[[int, int], None] | None:
 def _count_tokens(counted: Counted, vocabulary: Vocabulary, recipe: Recipe) -> int:
     model = build_model(vocabulary, recipe)
     return sum(count * len(model.tokenize(word)) for word, count in counted.words.items())
+
+
+def _find_covered(counted: Sequence[Counted], vocabulary: Vocabulary) -> float:
+    """Of the text as it is: of languages that were counted up or down, the vocabulary knows another part."""
+    if len(counted) == 1 or vocabulary.covered == 1:
+        return vocabulary.covered
+    known = {piece for piece in vocabulary.pieces if len(piece) == 1}  # each character that it knows is a piece
+    words = [(word, count) for each in counted for word, count in each.words.items()]
+    spelled = sum(count * sum(character in known for character in word) for word, count in words)
+    return spelled / sum(count * len(word) for word, count in words)

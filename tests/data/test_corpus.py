@@ -114,6 +114,26 @@ def test_filters_tell_why(build):
     assert report["dropped"] == {} and len(corpus) == 32
 
 
+def test_a_language_that_the_tokenizer_does_not_know_is_a_poor_fit_and_never_silent(build, tokenizer):
+    """One unknown token a word is few tokens to a character: such text was kept, or taken for repetition."""
+    good, foreign = (
+        make_documents(30),
+        ["Вот дом, который построил Джек. А это пшеница, которая в тёмном чулане хранится."],
+    )
+    foreign.append(foreign[0].replace("Джек", "Пётр") * 8)
+    _, report = build([*good, *foreign])
+    assert {reason: told["count"] for reason, told in report["dropped"].items()} == {"poor fit": 2}
+    assert report["unknown"] == 0 and not report["notes"]
+    corpus, report = build([*good, *foreign], "all", filters=False, held_out=0.0)
+    ids = np.concatenate([row.ids for row in load_tokenizer(tokenizer).encode_many([*good, *foreign], specials=False)])
+    unknown = float((ids == load_tokenizer(tokenizer).unk_id).mean())
+    assert report["unknown"] == pytest.approx(unknown, abs=1e-12) and unknown > 0.01
+    assert report["notes"][0].startswith(f"{unknown:.1%} of the tokens are the unknown one")
+    assert f"The tokenizer does not know {unknown:.2%} of them." in (corpus.folder / "report.md").read_text("utf-8")
+    assert bertsmith.corpus_info(corpus.folder)["unknown"] == report["unknown"]
+    assert len(corpus) == 32
+
+
 @pytest.mark.parametrize("chosen", [{"shortest": 10}, {"repetition": 0.9}, {"tokens_per_character": 0.4}])
 def test_a_filter_that_is_left_out_cannot_be_set(chosen):
     with pytest.raises(BertsmithError, match=f"{next(iter(chosen))} is one of the filters, and those are left out"):

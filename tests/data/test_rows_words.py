@@ -1,5 +1,7 @@
 """Which pieces begin a word is what `tokenizers` says of the words that pieces belong to."""
 
+import random
+
 import pytest
 from corpus_texts import SPECIALS, WORDS, make_documents
 from tokenizers import Tokenizer as Engine
@@ -9,6 +11,7 @@ from bertsmith.data.rows_words import begins_word
 from bertsmith.errors import BertsmithError
 from bertsmith.text.templates import read_template
 from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.tokenizing import train_tokenizer
 
 NAMES = dict(zip(("pad", "unk", "cls", "sep", "mask"), SPECIALS, strict=True))
 
@@ -63,3 +66,20 @@ def test_marks_at_the_end_of_words_are_refused():
     engine = Engine(models.BPE(vocabulary, [], end_of_word_suffix="</w>"))
     with pytest.raises(BertsmithError, match="marks where words end"):
         begins_word(wrap(engine))
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "unigram"])
+@pytest.mark.parametrize("letters", ["欧洲中部时间侦察集群离开其余", "กขคงจฉชซญดตถทธนบ", "あいうえおかきくけこさしす"])
+def test_where_no_spaces_divide_words_each_piece_is_one(kind, letters, tmp_path):
+    """By spaces, whole sentences of such a script were words: a row had a few, and one of them was all of it."""
+    draw = random.Random(1)
+    lines = ["".join(draw.choices(letters, k=40)) for _ in range(200)]
+    (tmp_path / "text.txt").write_text("\n".join([*lines, "the house of watertown stands\n" * 50]), "utf-8")
+    made = train_tokenizer(tmp_path / "text.txt", tmp_path / "pieces", kind=kind, size=400, threads=1)
+    begins, text = begins_word(made.tokenizer), "".join(draw.choices(letters, k=40))
+    row = made.tokenizer.encode(text, specials=False)
+    ends = [0, *(end for _, end in row.offsets)]
+    whole = [start >= end for (start, _), end in zip(row.offsets, ends[:-1], strict=True)]  # not the rest of a letter
+    assert begins[row.ids].tolist() == whole and sum(whole) > 10
+    row = made.tokenizer.encode("the house of watertown stands", specials=False)
+    assert sum(begins[row.ids[1:]]) == 4  # what stands behind a special token begins a word anyway

@@ -43,6 +43,20 @@ def test_any_numbers_become_a_picture(points, several):
     assert not picture or ElementTree.fromstring(picture) is not None
 
 
+def test_what_one_stage_asks_has_a_chart_of_its_own():
+    """Words read onward and hidden words were one line, which jumped where the stages change."""
+    plain = {"rate": 0.1, "skipped": 0, "epoch": 0.1, "norm": 1.0}
+    curves = [{"step": step, "loss": 7.0, "next_token": 7.0, **plain} for step in (1, 2)]
+    curves += [{"step": step, "loss": 4.0, "masked": 4.0, **plain} for step in (3, 4)]
+    curves.append({"step": 4, "split": "dev", "metrics": {"masked_accuracy": 0.3, "masked_loss": 3.5}})
+    charts = {one.title: {s.name: s.points for s in one.series} for one in choose_charts(make_facts(curves))}
+    assert charts == {
+        "Loss, masked": {"in training": [(3.0, 4.0), (4.0, 4.0)], "held out": [(4.0, 3.5)]},
+        "Held-out accuracy": {"masked": [(4.0, 0.3)]},
+        "Loss, next token": {"in training": [(1.0, 7.0), (2.0, 7.0)]},
+    }
+
+
 def test_a_run_without_a_record_has_no_picture():
     assert draw_picture(make_facts([])) == "" and draw_course(make_facts([])) == ""
 

@@ -117,6 +117,8 @@ def test_what_is_not_utf8_text_is_a_sentence(tmp_path, content, sentence):
         ("a.jsonl", b'{"text": 5}\n', 'line 1: the field "text" holds 5, not a text; correct the record'),
         ("a.jsonl", b"[1, 2]\n", "must be an object with a field 'text'"),
         ("a.json", b'[{"text": "x"}, {"text": ', "record 2: not JSON"),
+        ("a.json", b'[{"text": "x"}, {"text": "y"}\n', r"a list without an end: behind record 2 there is no \]"),
+        ("a.json", b'[{"text": "x"},', "behind record 1 there is no"),
         ("a.txt.xz", lzma.compress(b"x" * 99)[:-9], "damaged or not whole"),
         ("a.txt.gz", b"nothing", "damaged or not whole"),
         ("a.csv", b"id,text\n1,x\n", "is a table, and its columns are not all text; write the one that is into"),

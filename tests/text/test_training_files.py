@@ -241,3 +241,19 @@ def test_any_text_trains_or_is_refused_in_a_sentence(
     if kind == "bpe":
         text = content.decode()
         assert tokenizer.decode(tokenizer.encode(text, specials=False).ids, skip_specials=False) == text
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
+def test_what_the_alphabet_leaves_out_is_told_of_the_text_itself(tmp_path, kind):
+    """Not of languages as balancing counts them: a small one of many characters weighed there as much as the large."""
+    large, small = tmp_path / "large.txt", tmp_path / "small.txt"
+    large.write_text("the river runs to the sea and the rain falls on the hills\n" * 400, encoding="utf-8")
+    small.write_text(" ".join(chr(0x4E00 + place) for place in range(60)) + "\n", encoding="utf-8")
+    trained = train_tokenizer([large, small], tmp_path / "out", kind=kind, size=300, balance=0.0, alphabet=40)
+    known = {piece for piece in trained.tokenizer._engine.get_vocab() if len(piece) == 1}
+    texts = [" ".join(path.read_text(encoding="utf-8").split()) for path in (large, small)]
+    # Unigram writes the space before a word, and WordPiece none.
+    words = [word for text in texts for word in text.replace(" ", " ▁" if kind == "unigram" else " ").split()]
+    letters = "".join(words) + "▁▁" * (kind == "unigram")
+    assert trained.covered == pytest.approx(sum(letter in known for letter in letters) / len(letters), abs=1e-9)
+    assert 0.99 < trained.covered < 1

@@ -135,6 +135,7 @@ def test_what_a_run_leaves(trained):
         "masked_accuracy", "masked_loss", "next_sentence_accuracy", "next_sentence_loss", "pseudo_perplexity"
     }  # fmt: skip
     assert facts["settings"]["steps"] == STEPS and facts["speed"]["tokens_per_second"] > 0
+    assert "temperature" not in facts["settings"] and "momentum" not in facts["settings"]  # nothing here read them
     assert {path.name for path in (trained / "bert").iterdir()} >= {"README.md", "report.html", "log.jsonl", "run.json"}
     assert "<svg" in (trained / "bert" / "report.html").read_text()
     log = [json.loads(line) for line in (trained / "bert" / "log.jsonl").read_text().splitlines()]
@@ -247,6 +248,51 @@ def test_bad_input_ends_in_a_sentence(strange, tmp_path, where, settings, senten
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("name", ["smith", "albert", "electra"])
+def test_a_card_tells_what_was_trained_and_how_others_open_it(corpus, trained, tmp_path, name, monkeypatch):
+    """The sizes that others find in the folder: a width that was given changed more than itself."""
+    if name == "smith":  # heads and inner follow the width
+        sizes = {"depth": 2, "width": 64, "lengths": "32", "tokens": 64, "max_steps": 2}
+        where = bertsmith.pretrain(corpus, tmp_path / "out", name, device="cpu", **sizes).folder
+    else:
+        where = trained / name
+    facts, card = json.loads((where / "metrics.json").read_text()), (where / "README.md").read_text()
+    theirs = transformers.AutoConfig.from_pretrained(where)
+    said = facts["settings"]
+    assert (said["depth"], said["heads"]) == (theirs.num_hidden_layers, theirs.num_attention_heads)
+    assert (said["width"], said["inner"]) == (theirs.hidden_size, theirs.intermediate_size)
+    model = getattr(transformers, CLASSES[name]).from_pretrained(where)
+    unused = sum(p.numel() for part, p in model.named_parameters() if "pooler" in part) if name != "albert" else 0
+    assert said["parameters"] == sum(p.numel() for p in model.parameters()) - unused
+    text = Corpus.open(corpus)
+    assert f"{len(text.tokens):,} tokens in {len(text):,} documents" in card
+    if name == "electra":
+        return
+    block = next(part for part in re.findall(r"```python\n(.*?)```", card, re.S) if "transformers" in part)
+    assert "pipeline_tag: fill-mask" in card
+    monkeypatch.setattr("builtins.print", lambda found: said.update(found=found))
+    exec(block.replace("path/to/this/folder", str(where)), {})  # as a person would paste it
+    assert len(said["found"]) == 5
+
+
+def test_a_plan_tells_of_the_teacher(corpus, trained, tmp_path):
+    said = []
+    pretrain(corpus, tmp_path / "out", "distilbert", teacher=str(trained / "bert"), plan=True, say=said.append)
+    taught = sum(p.numel() for p in transformers.BertForPreTraining.from_pretrained(trained / "bert").parameters())
+    assert f"   teacher: {taught:,} parameters, which do not learn" in said
+
+
+def test_a_run_that_was_taken_up_again_tells_of_which_steps_its_time_is(corpus, tmp_path):
+    with pytest.raises(RuntimeError):
+        pretrain(corpus, tmp_path / "out", "bert", **{**SHORT, "save_minutes": 0.0, "log_every": 1},
+                 watchers=[Stop(6, RuntimeError)])  # fmt: skip
+    run = pretrain(corpus, tmp_path / "out", "bert", **{**SHORT, "save_minutes": 0.0, "log_every": 1})
+    since = json.loads((run.folder / "metrics.json").read_text())["speed"]["since"]
+    assert (
+        since > 0 and f"since step {since}, where the run was taken up again" in (run.folder / "README.md").read_text()
+    )
+
+
 def test_a_corpus_without_held_out_text_is_no_mistake(strange, tmp_path):
     said = []
     run = pretrain(strange / "all-seen/corpus", tmp_path / "out", "bert", max_steps=2, say=said.append)
@@ -255,12 +301,26 @@ def test_a_corpus_without_held_out_text_is_no_mistake(strange, tmp_path):
 
 
 def test_codes_without_a_tokenizer(strange, tmp_path):
-    """Rows of integers become an encoder too, if their corpus names a mask."""
-    try:
-        run = pretrain(strange / "codes", tmp_path / "out", "smith", max_steps=3)
-    except BertsmithError as error:
-        pytest.skip(f"codes have no mask: {error}")
-    assert load_checkpoint(run.folder).config.vocabulary >= 64
+    """Rows of integers become an encoder too, which goes on with codes that mean the same and with nothing else."""
+    run = pretrain(strange / "codes", tmp_path / "out", "smith", max_steps=3)
+    assert load_checkpoint(run.folder).config.vocabulary == 64 + 5
+    settings = {"model": run.folder, "max_steps": 1, "lengths": "32", "tokens": 64, "device": "cpu"}
+    bertsmith.pretrain(strange / "codes", tmp_path / "on", **settings)
+    # Of fewer codes, the mask would be one of the model's codes; of text, everything would.
+    bertsmith.build_corpus(strange / "codes.jsonl", out=tmp_path / "fewer", codes=True, duplicates=False,
+                           near_duplicates=False)  # fmt: skip
+    make_corpus(tmp_path / "text", documents=20)
+    large = pretrain(tmp_path / "text" / "corpus", tmp_path / "large", "smith", max_steps=1).folder
+    for file in large.glob("*token*"):
+        file.unlink()
+    for corpus, model, sentence in (
+        ("fewer", run.folder, "knows 69 ids, and .* holds 45, of which the last are special; .* vocabulary 64"),
+        ("text/corpus", run.folder, "has no tokenizer, so nothing says what the ids of .* mean to it"),
+        ("text/corpus", large, "has no tokenizer, .*; put its own into its folder"),
+    ):
+        with pytest.raises(BertsmithError, match=sentence):
+            bertsmith.pretrain(tmp_path / corpus, tmp_path / "refused", **{**settings, "model": model})
+    assert not (tmp_path / "refused").exists()
 
 
 @pytest.mark.parametrize("name", ["bert", "smith", "electra"])

@@ -57,9 +57,11 @@ class PairRows:
         self.documents = np.stack([bounds[:-1], bounds[1:]])[:, counts > 0]  # first sentence, and that behind the last
         where = f"the part {self.corpus.split!r} of {self.corpus.folder}"
         if not (counts > 1).any():
-            raise BertsmithError(f"{where} has no document of two sentences, of which pairs are made; use single rows.")
+            told = f"{where} has no document of two sentences, of which pairs are made"
+            raise BertsmithError(f"{told}; ask for words alone (asks masked), or build it from longer documents.")
         if self.documents.shape[1] < 2 and (self.kind == "next" or self.lone == "random"):
-            raise BertsmithError(f"{where} is a single document; a sentence that does not follow is from another one.")
+            told = f"{where} is a single document; a sentence that does not follow is from another one"
+            raise BertsmithError(f"{told}: ask for words alone (asks masked) or their order, or build it from more.")
 
     @cached_property
     def _stretches(self) -> Array:

@@ -133,6 +133,7 @@ def tell_speed(outcome: Outcome, device: torch.device) -> Any:
         "examples_per_second": speed.examples / seconds,
         "tokens_per_second": speed.tokens / seconds,
         "seconds": speed.seconds,
+        "since": speed.began,
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
     }
     if device.type == "cuda":

@@ -41,7 +41,7 @@ def read_json_values(blocks: Iterable[bytes], path: Path, packing: str) -> Itera
     """The values of one array, or values that follow one another, each with its number, one at a time."""
     decoder, rest, place, number = json.JSONDecoder(), b"", 0, 0
     stream = iter(blocks)
-    text, wanted, is_array, is_over = "", 1, None, False
+    text, wanted, is_array, is_open, is_over = "", 1, None, True, False
     while True:
         # Wait for twice as much after each value that was not whole, so that a large one is not read block by block.
         while len(text) < wanted and not is_over:
@@ -58,9 +58,12 @@ def read_json_values(blocks: Iterable[bytes], path: Path, packing: str) -> Itera
             text = text[1:] if is_array else text
             continue
         if is_array and text[:1] in (",", "]"):
-            text = text[1:]
+            is_open, text = text[0] == ",", text[1:]
             continue
         if not text and is_over:
+            if is_array and is_open:
+                told = f"{path} is a list without an end: behind record {number:,} there is no ]"
+                raise BertsmithError(f"{told}; fetch or write it again.")
             return
         try:
             value, end = decoder.raw_decode(text)

@@ -73,6 +73,7 @@ class Loop:
 
     def run(self) -> Outcome:
         self.resume()
+        self.speed.began = self.speed.began if self.speed.tokens else self.progress.step
         self.guard.remember(self)
         self.tell("started", self.progress.step, self.steps)
         # torchrun ends its processes by itself, each at another step: there a kept interrupt would only make them wait.

@@ -30,9 +30,9 @@ class Passes:
         self.sharded = any(hasattr(parameter, "full_tensor") for parameter in self.parameters)
         self.now = {name: torch.zeros((), device=device) for name in study.names}  # each loss in this step
         self.sums = {name: torch.zeros((), device=device) for name in study.names}  # and since the last report
-        self.had = {name: torch.zeros((), device=device) for name in study.names}  # 1: this step has such a loss
-        self.has: dict[str, bool] = {}  # the same, known to the host
-        self.seen = {name: torch.zeros((), device=device) for name in study.names}  # steps that had it
+        self.had = {name: torch.zeros((), device=device) for name in study.names}  # its weight in this step
+        self.has: dict[str, float] = {}  # the same, known to the host; 0: this step has no such loss
+        self.seen = {name: torch.zeros((), device=device) for name in study.names}  # the sum of those
         self.steps = torch.zeros((), device=device)
         self.norm = torch.zeros((), device=device)
         self.skipped = torch.zeros((), device=device)
@@ -46,9 +46,10 @@ class Passes:
         shares = {name: self._weight(name) / max(count, 1e-12) for name, count in counts.items()}
         self._clear()
         for name, count in counts.items():
-            if (count > 0) != self.has.get(name):  # mostly it is as it was, and telling a device costs time
-                self.has[name] = count > 0
-                self.had[name].fill_(float(count > 0))
+            weight = works[0].weights.get(name, 1.0) if count > 0 else 0.0
+            if weight != self.has.get(name):  # mostly it is as it was, and telling a device costs time
+                self.has[name] = weight
+                self.had[name].fill_(weight)
         passes = self.ranks.most(len(works)) if self.sharded else len(works)
         for number in range(passes):
             # The parts of sharded weights travel in each pass, so all processes make as many.
@@ -137,8 +138,8 @@ class Passes:
     def report(self) -> tuple[dict[str, float], float, int]:
         """The mean of each loss and the last norm since the last report, and how many steps were left out.
 
-        A loss's mean is over the steps that had it, before its weight. Where there are several, `loss` is what was
-        minimised: their weighted sum, the mean over all steps.
+        A loss's mean is over the steps that had it, before its weight (where that changes, steps count by it). Where
+        there are several, `loss` is what was minimised: their weighted sum, the mean over all steps.
         """
         names = sorted(self.sums)
         self.ranks.sum([self.sums[name] for name in names])

@@ -45,7 +45,8 @@ class PretrainingStudy:
         self._budget = 0  # what the loop gave last
         self._ahead: tuple[Any, list[Work]] = (None, [])  # the passes of one step, made already
         self.detours: list[list[int]] = []  # a step, and how many passes on the rows are from there
-        # Those that never change are the loop's business, so that its log shows each loss before its weight.
+        # Those that never change are the loop's business; of others each pass tells it, as its log shows losses before
+        # their weight.
         fixed = all(objective.weights(done / 100) == objective.weights(0.0) for done in range(101))
         self.weights: Mapping[str, float] = objective.weights(0.0) if fixed else {}
         self.has_fixed_weights = fixed
@@ -113,8 +114,9 @@ class PretrainingStudy:
         # By its number in the run, not by who makes it: the same words are hidden for any number of processes.
         seed = seed_of(self.settings.seed, step, 0, number)
         return Work(
-            rows.ids, rows.segments, rows.lengths, given, counts, seed=seed, facts=facts, scales=scales, outline=outline
-        )
+            rows.ids, rows.segments, rows.lengths, given, counts, seed=seed, facts=facts, scales=scales,
+            weights=weights, outline=outline,
+        )  # fmt: skip
 
     @contextmanager
     def read_with(self, twin: Network) -> Iterator[None]:

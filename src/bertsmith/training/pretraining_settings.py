@@ -91,7 +91,7 @@ class Pretraining(Training):
         size = -(-least // -(-least // wanted))
         return max(self.longest, size if least % size == 0 else -(-size // EVEN) * EVEN)
 
-    def steps_to_read(self, tokens: int) -> int:
+    def steps_to_read(self, tokens: float) -> int:
         """So many steps hold so many tokens, of which the first may be smaller."""
         first, ramp = self.first_tokens or self.tokens, min(1.0, self.ramp)
         return max(1, math.ceil(tokens / (self.tokens - ramp * (self.tokens - first) / 2)))

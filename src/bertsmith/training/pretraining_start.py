@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from bertsmith.data.corpus.codes import SPECIALS
 from bertsmith.data.shards import Corpus, refuse_other, tokenizer_digest
 from bertsmith.errors import BertsmithError
 from bertsmith.models.adapter_folders import find_encoder, is_adapter
@@ -32,6 +33,7 @@ from bertsmith.training.watching import show_time
 
 SAMPLED = 1000  # steps by which the tokens of many are estimated
 BYTES = 16  # of a parameter in training: itself, its gradient and two moments, in full precision
+READ_BYTES = 4  # of one that does not learn
 
 
 @dataclass
@@ -104,10 +106,13 @@ def _begin(recipe: Recipe, corpus: Corpus, made: Made) -> Checkpoint:
 def find_new_pieces(base: Path, corpus: Corpus) -> dict[int, tuple[int, ...]]:
     """What the model's tokenizer makes of the pieces that the corpus's has beside its own; mostly none."""
     tokenizer, own = _read_tokenizer(base), corpus.tokenizer()
-    if tokenizer is None or own is None:
+    if own is None:
         if tokenizer is not None:
             refuse_other(corpus.folder, corpus.header, tokenizer)
         return {}
+    if tokenizer is None:
+        told = f"{base} has no tokenizer, so nothing says what the ids of {corpus.folder} mean to it"
+        raise BertsmithError(f"{told}; put its own into its folder, or give a corpus of codes to a model of codes.")
     if tokenizer_digest(tokenizer) == corpus.header["tokenizer"]:
         return {}
     try:
@@ -124,8 +129,13 @@ def _go_on(
 ) -> tuple[Checkpoint, str]:
     known = load_checkpoint(find_encoder(base))
     grow_vocabulary(known, cuts)
-    if known.config.vocabulary < corpus.vocabulary:
-        told = f"{base} knows {known.config.vocabulary:,} ids, and {corpus.folder} holds {corpus.vocabulary:,}"
+    words = known.config.vocabulary
+    told = f"{base} knows {words:,} ids, and {corpus.folder} holds {corpus.vocabulary:,}"
+    if corpus.header["tokenizer"] is None and words != corpus.vocabulary:
+        # Special ids stand behind the codes: a mask of the one would be a code of the other.
+        codes = words - len(SPECIALS)
+        raise BertsmithError(f"{told}, of which the last are special; build the corpus with vocabulary {codes:,}.")
+    if words < corpus.vocabulary:
         raise BertsmithError(f"{told}; build the corpus with the model's own tokenizer.")
     heads = made.heads(known.family, known.settings)
     checkpoint = make_further(known, heads, recipe.training.seed, recipe.training.dropout, made.pairs)
@@ -163,22 +173,24 @@ def tell_plan(start: Start, minutes: float | None, ranks: Ranks, say: Say) -> No
         told = f"{minutes:g} minute{'s' * (minutes != 1)}"
         long = f"{told}, the first passes tell how many steps: {total:,} tokens at most"
     else:
-        steps = training.max_steps or max(1, round((training.epochs or 1) * training.steps_to_read(held)))
+        steps = training.max_steps or training.steps_to_read((training.epochs or 1) * held)
         total = count_tokens(training, steps, start.size)
         long = f"{steps:,} step{'s' * (steps != 1)}, {total:,} tokens, {total / held:.2f} epochs; "
         long += f"{flops * total:.2e} FLOP in matrix products, which alone take {show_time(flops * total / speed)} here"
     count = sum(parameter.numel() for parameter in network.parameters())
     beside = count_beside(network, start.made)
+    taught = 0 if start.made.teacher is None else sum(p.numel() for p in start.made.teacher.parameters())
     facts = {
         "recipe": f"{start.recipe.name}, asks {start.recipe.asking.asks}",
         "encoder": f"{config.family}, {config.depth} layers of {config.width}, {config.heads} heads, "
         f"{count - sum(beside.values()):,} parameters",
         "beside it": ", ".join(f"a {name} of {more:,} parameters" for name, more in beside.items()),
+        "teacher": f"{taught:,} parameters, which do not learn" if taught else "",
         "corpus": f"{held:,} tokens in {len(start.corpus):,} documents, {len(start.held_out):,} more held out",
         "a step": f"{training.tokens:,} tokens in passes of {start.size:,}, rows of at most {training.lengths}",
         "how long": long,
         "optimizer": f"{training.optimizer}, rate {training.peak:g}, {training.schedule}",
-        "memory": f"{count * BYTES / 2**20:,.0f} MiB for weights, gradients and the optimizer",
+        "memory": f"{(count * BYTES + taught * READ_BYTES) / 2**20:,.0f} MiB for weights, gradients and the optimizer",
         "device": f"{ranks.count} × {ranks.device}, {choose_precision(training.precision, ranks.device)}",
     }  # fmt: skip
     for name, fact in facts.items():

@@ -37,6 +37,7 @@ class Speed:
     seconds: float = 0.0
     tokens: int = 0
     examples: int = 0
+    began: int = 0  # the step at which this process took the run up
 
 
 @dataclass(frozen=True)

@@ -92,12 +92,17 @@ PURPOSES: dict[str, tuple[Purpose, ...]] = {
 }  # fmt: skip
 
 
+def find_missing(name: str, values: Values) -> Purpose | None:
+    """What would read a setting and is not there; None: it is read."""
+    return next((purpose for purpose in PURPOSES.get(name, ()) if not purpose.is_there(values)), None)
+
+
 def refuse_unread(given: Mapping[str, Any], recipe: Recipe, model: Any = None) -> None:
     """What a person gave (never a recipe's own) and this run would ignore; off is what an idle switch is anyway."""
     values = {**vars(recipe.training), **vars(recipe.asking), "model": None if model is None else str(model)}
     for name, value in given.items():
         default = KINDS[name].__dataclass_fields__[name].default
-        missing = next((purpose for purpose in PURPOSES[name] if not purpose.is_there(values)), None)
+        missing = find_missing(name, values)
         if missing is not None and (value or default):
             found = values[missing.decider]
             told = f"{missing.decider} is {'not given' if found is None else repr(found)}"

@@ -49,6 +49,7 @@ class Work:
     seed: int | None = None  # of its random draws, whichever process makes it; None: they follow from its place
     facts: Mapping[str, float] = field(default_factory=dict)  # numbers that the host knows and the losses need
     scales: Mapping[str, float] = field(default_factory=dict)  # what each loss is multiplied by here; else by 1
+    weights: Mapping[str, float] = field(default_factory=dict)  # in the scales: of losses whose weight changes
     outline: Outline | None = None  # of a pass whose losses look at no other fact: which may be made by one recording
 
     def on(self, device: torch.device) -> tuple[Batch, dict[str, Tensor]]:

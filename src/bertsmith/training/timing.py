@@ -123,7 +123,7 @@ def plan_steps(
     """
     if minutes is None:
         study = make_study(training, 1)
-        return training.max_steps or max(1, round((training.epochs or 1.0) * study.steps_an_epoch()))
+        return training.max_steps or training.steps_to_read((training.epochs or 1.0) * len(study.corpus.tokens))
     path = folder / PLAN
     known = ranks.first_says(ranks.is_first and path.exists())
     if not known:

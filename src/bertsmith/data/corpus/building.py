@@ -50,6 +50,7 @@ from bertsmith.text.tokenizer import Tokenizer
 
 REPORT, PAGE, ASKED = "report.json", "report.md", "settings.json"
 Say = Callable[[str], None]
+_STAGED = 2  # of how parts are made and what they tell: those that another version left are made anew
 _PATIENCE = 10.0  # seconds between two lines about progress
 
 
@@ -108,7 +109,7 @@ class Build:
         files = {source.path: file for source, file in zip(self.sources, self.asked["sources"], strict=True)}
         jobs = []
         for part in cut_parts(self.sources, unit="line" if self.settings.codes else self.settings.unit):
-            key = digest([common, files[part.source.path], part.start, part.end])
+            key = digest([_STAGED, common, files[part.source.path], part.start, part.end])
             jobs.append(Job(key, part, self.settings, self.building))
         wanted = {job.key for job in jobs}
         for folder in (self.building / "parts").glob("*"):
@@ -149,6 +150,7 @@ class Build:
             "dropped": {reason: asdict(dropped[reason]) for reason in REASONS if reason in dropped},
             "read": {name: sum(one[source] for one in told) for name, source in
                      (("documents", "documents"), ("characters", "characters"), ("bytes", "size"), ("cut", "cut"))},
+            "tokens": sum(one["tokens"] for one in told), "unknown": sum(one["unknown"] for one in told),
             "cpu": sum(one["cpu"] for one in told), "seconds": sum(one["seconds"] for one in told),
             "most": most_on_disk(sizes, [*shares["shares"], shares["totals"]], kind.itemsize),
         }  # fmt: skip
@@ -239,6 +241,7 @@ class Build:
         report = {
             "settings": self.asked["settings"], "sources": self.asked["sources"], "read": shares["read"],
             "dropped": shares["dropped"], "kept": shares["totals"],
+            "unknown": shares["unknown"] / max(shares["tokens"], 1),
             "exclude": [{**file, "paragraphs": shares["shared"].get(str(number), 0)} for number, file in
                         enumerate(files)],
             "speed": {

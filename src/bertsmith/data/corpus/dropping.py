@@ -11,7 +11,8 @@ REASONS = {
     "empty": "nothing was left after cleaning",
     "too short": "shorter than --shortest characters",
     "excluded": "paragraphs that share a run of words with an excluded file",
-    "poor fit": "more tokens to a character than --tokens-per-character: another language, code, tables or noise",
+    "poor fit": "more tokens to a character than --tokens-per-character, or a fifth of them unknown: another language, "
+    "code, tables or noise",
     "repetition": "says the same again and again",
     "duplicate": "a document that was there before, word for word",
     "near duplicate": "a document that is nearly the same as one before",

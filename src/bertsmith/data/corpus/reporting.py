@@ -5,6 +5,7 @@ from typing import Any
 from bertsmith.data.corpus.dropping import OF_PARAGRAPHS, REASONS
 
 _MEGABYTE = 1_000_000
+_UNKNOWN = 0.01  # share of the tokens from which on it is worth a word
 
 
 def notes_on(report: dict[str, Any]) -> list[str]:
@@ -14,8 +15,14 @@ def notes_on(report: dict[str, Any]) -> list[str]:
     poor = dropped.get("poor fit", {"count": 0})["count"]
     if poor > 0.2 * read["documents"]:
         notes.append(
-            f"{poor / read['documents']:.0%} of the documents have many tokens to a character: the tokenizer does not "
-            "fit this text. Train one on it (bertsmith tokenizer train), or raise --tokens-per-character."
+            f"{poor / read['documents']:.0%} of the documents have many tokens to a character or unknown ones: the "
+            "tokenizer does not fit this text. Train one on it (bertsmith tokenizer train), or raise "
+            "--tokens-per-character."
+        )
+    if report["unknown"] > _UNKNOWN:
+        notes.append(
+            f"{report['unknown']:.1%} of the tokens are the unknown one, of which a model learns nothing. Train a "
+            "tokenizer on this text (bertsmith tokenizer train), or extend this one (bertsmith tokenizer extend)."
         )
     if report["settings"]["held_out"] and not kept["held-out"]["documents"]:
         notes.append("No document fell into the held-out part: there are too few for its share.")
@@ -34,11 +41,12 @@ def write_page(report: dict[str, Any]) -> str:
     """Markdown."""
     read, kept, speed, disk = report["read"], report["kept"], report["speed"], report["disk"]
     megabytes = read["bytes"] / _MEGABYTE
+    unknown = "" if report["settings"]["codes"] else f" The tokenizer does not know {report['unknown']:.2%} of them."
     lines = [
         "# The corpus",
         "",
         f"{len(report['sources']):,} files, {read['documents']:,} documents, {megabytes:,.1f} MB of text became "
-        f"{kept['train']['tokens']:,} tokens to train on and {kept['held-out']['tokens']:,} held out.",
+        f"{kept['train']['tokens']:,} tokens to train on and {kept['held-out']['tokens']:,} held out.{unknown}",
         "",
         "| | documents | sentences | tokens |",
         "|---|---:|---:|---:|",

@@ -42,6 +42,7 @@ KINDS = {
 }  # fmt: skip
 CODES = np.dtype("<u4")  # of the tokens, where no tokenizer says how large they are
 BLOCK = 1 << 20  # characters that are worked on at a time
+UNKNOWN = 0.2  # share of a document's tokens from which on the tokenizer does not know its language
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class Staged:
     characters: int = 0
     size: int = 0
     cut: int = 0
+    tokens: int = 0  # that stay, before parts are compared
+    unknown: int = 0  # of them, those that say only that there was something
 
     def add(self, name: str, array: np.ndarray) -> None:
         with open(self.aside / f"{name}.bin", "ab") as file:
@@ -87,6 +90,7 @@ def stage(job: Job) -> None:
         _stage_codes(job, staged) if job.settings.codes else _stage_text(job, staged)
         told = {
             "documents": staged.documents, "characters": staged.characters, "size": staged.size, "cut": staged.cut,
+            "tokens": staged.tokens, "unknown": staged.unknown,
             "dropped": {reason: asdict(dropped) for reason, dropped in staged.dropped.items()},
             "shared": staged.shared, "seconds": time.monotonic() - begun, "cpu": time.process_time() - cpu,
         }  # fmt: skip
@@ -112,13 +116,13 @@ def _stage_codes(job: Job, staged: Staged) -> None:
 
 
 def _stage_text(job: Job, staged: Staged) -> None:
-    encoder, size = _encoder(str(job.building / TOKENIZER))
+    encoder, size, unknown = _encoder(str(job.building / TOKENIZER))
     excluded = _excluded(str(job.building / GRAMS), job.settings.gram)
     kind, most = choose_dtype(size), job.settings.most_tokens(size)
     for texts in _clean_blocks(job, staged, excluded):
         ends = [sentence_ends(text) for text in texts]
         ids, counts = encoder.encode(texts, ends)
-        _add_texts(texts, ends, ids.astype(kind), counts, job.settings, most, staged)
+        _add_texts(texts, ends, ids.astype(kind), counts, job.settings, most, unknown, staged)
 
 
 def _clean_blocks(job: Job, staged: Staged, excluded: Excluded | None) -> Iterator[list[str]]:
@@ -172,18 +176,19 @@ def _without_excluded(texts: list[str], excluded: Excluded | None, staged: Stage
 
 def _add_texts(
     texts: list[str], ends: list[list[int]], ids: np.ndarray, counts: np.ndarray, settings: CorpusSettings,
-    most: float, staged: Staged,
+    most: float, unknown: int | None, staged: Staged,
 ) -> None:  # fmt: skip
-    """Filters whole documents by their tokens, and adds the rest."""
+    """Filters whole documents by their tokens, and adds the rest; `unknown` is the id of what has no other."""
     if not texts:
         return
     sentences = np.fromiter(map(len, ends), np.int64, len(ends))
     lengths = np.add.reduceat(counts, np.cumsum(sentences) - sentences)
+    unknowns = _count_unknown(ids, lengths, unknown)
     hashes, per_document = shingles(ids, lengths)
     keep = lengths > 0
     if settings.filters:
         widths = np.array([len(text) + 3 * count_wide(text) for text in texts])
-        is_poor = lengths > most * widths
+        is_poor = (lengths > most * widths) | (unknowns > UNKNOWN * lengths)
         is_repetitive = (repeated_share(hashes, per_document) > settings.repetition) & (lengths >= LEAST)
         for reason, mask in (("poor fit", is_poor), ("repetition", is_repetitive & ~is_poor)):
             for number in np.flatnonzero(mask & keep):
@@ -194,6 +199,8 @@ def _add_texts(
     left = np.flatnonzero(keep)
     cut = [cut_lines(texts[number], ends[number]) for number in left]
     paragraphs = [paragraph for some, _ in cut for paragraph in some]
+    staged.tokens += int(lengths[keep].sum())
+    staged.unknown += int(unknowns[keep].sum())
     staged.add("tokens", ids[np.repeat(keep, lengths)])
     staged.add("sentences", counts[np.repeat(keep, sentences)])
     staged.add("paragraphs", np.array([count for _, many in cut for count in many]))
@@ -202,6 +209,14 @@ def _add_texts(
     staged.add("documents", np.array([len(some) for some, _ in cut]))
     staged.add("document_hashes", hash_texts([texts[number] for number in left]))
     _add_signatures(hashes, per_document, lengths, keep, settings, staged)
+
+
+def _count_unknown(ids: np.ndarray, lengths: np.ndarray, unknown: int | None) -> np.ndarray:
+    """(documents,): how many of each one's tokens are that one."""
+    if unknown is None:
+        return np.zeros_like(lengths)
+    found = np.flatnonzero(ids == unknown)
+    return np.bincount(np.searchsorted(np.cumsum(lengths), found, side="right"), minlength=len(lengths))
 
 
 def cut_lines(text: str, ends: list[int]) -> tuple[list[str], list[int]]:
@@ -254,10 +269,10 @@ def _add_signatures(
 
 
 @lru_cache(maxsize=1)
-def _encoder(folder: str) -> tuple[Encoder, int]:
+def _encoder(folder: str) -> tuple[Encoder, int, int | None]:
     """One for all parts that a process does, so that what it learnt of words stays."""
     tokenizer = Tokenizer.from_folder(folder)
-    return Encoder(tokenizer), tokenizer.size
+    return Encoder(tokenizer), tokenizer.size, tokenizer.unk_id
 
 
 @lru_cache(maxsize=1)

@@ -23,6 +23,7 @@ from bertsmith.evaluation.report.wording import (
 )
 
 PIPELINES = {
+    "mask": "fill-mask",
     "classify": "text-classification",
     "regress": "text-classification",
     "tag": "token-classification",

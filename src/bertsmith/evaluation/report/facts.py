@@ -74,6 +74,7 @@ class Speed(TypedDict, total=False):
     examples_per_second: float
     tokens_per_second: float
     seconds: float
+    since: int  # the step from which on they are counted, where a run was taken up again
     device: str
     peak_memory: int  # bytes
     utilization: float  # of the device's peak, in matrix products (MFU)

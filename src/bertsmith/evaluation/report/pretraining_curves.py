@@ -27,6 +27,7 @@ from bertsmith.evaluation.report.numbers import is_number, show_count, show_scor
 from bertsmith.evaluation.report.wording import name_run
 
 LOSS, RIGHT = "_loss", "_accuracy"  # how the names of held-out scores end
+OTHERS = ("step", "epoch", "loss", "rate", "norm", "skipped")  # in a record of the log, beside the losses
 COLUMNS = 2
 HEIGHT, MARGIN, GAP, HEAD, LEGEND = 260, 26, 34, 62, 48  # of the picture, in its parts
 STYLE = """
@@ -89,10 +90,11 @@ def choose_charts(facts: RunFacts) -> list[Chart]:
 
 def _chart_losses(steps: list[dict[str, Any]], losses: dict[str, Points]) -> list[Chart]:
     """A chart for each loss, in training and on held-out text; where there are several, their sum is no news."""
-    several = len(losses) > 1
-    if not several:
+    learned = (name for record in steps for name, value in record.items() if name not in OTHERS and is_number(value))
+    names = list(dict.fromkeys([*losses, *learned]))  # what a stage of the run alone asked is not held out
+    if len(names) < 2:
         return [Chart("Loss", _series(read_points(steps, "loss"), *losses.values()))]
-    return [Chart(f"Loss, {_words(name)}", _series(read_points(steps, name), held)) for name, held in losses.items()]
+    return [Chart(f"Loss, {_words(name)}", _series(read_points(steps, name), losses.get(name))) for name in names]
 
 
 def _series(train: Points, held_out: Points | None = None) -> list[Series]:

@@ -57,6 +57,11 @@ CLASSES = {
     "choose": "AutoModelForMultipleChoice",
 }
 
+MASK = f"""from transformers import pipeline
+
+ask = pipeline("fill-mask", model="{FOLDER}")
+print(ask(f"Ada {{ask.tokenizer.mask_token}} in London."))"""
+
 OWN = f"""import bertsmith
 from module import Class  # the task that this model was fine-tuned for
 
@@ -116,6 +121,8 @@ def use_transformers(facts: RunFacts) -> str:
     """Nothing for a task of a person's own, or a head that no class of theirs has."""
     if facts.members:
         return ENCODER
+    if facts.task == "mask":
+        return MASK
     if facts.task in SENTENCES and not facts.settings.get("lora"):
         return SENTENCES[facts.task]
     if facts.task not in CLASSES or facts.settings.get("features", "none") not in ("none", "last"):

@@ -71,10 +71,11 @@ def describe_speed(facts: RunFacts) -> dict[str, str]:
     seconds, memory = speed.get("seconds"), speed.get("peak_memory")
     examples, tokens = speed.get("examples_per_second"), speed.get("tokens_per_second")
     used, peak = speed.get("utilization"), speed.get("peak")
+    since = f" since step {speed['since']:,}, where the run was taken up again" if speed.get("since") else ""
     found = {
         "Best step": f"{facts.best_step:,}" if facts.best_step is not None else "",
         "Device": speed.get("device") or "",
-        "Wall time": show_seconds(seconds) if is_number(seconds) else "",
+        "Wall time": f"{show_seconds(seconds)}{since}" if is_number(seconds) else "",
         "Examples a second": show_number(examples) if is_number(examples) else "",
         "Tokens a second": show_number(tokens) if is_number(tokens) else "",
         "MFU": f"{show_share(used, 1.0)} of {peak or 'the peak'}" if is_number(used) else "",
