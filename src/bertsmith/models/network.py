@@ -14,8 +14,9 @@ from bertsmith.layers.block import Block, norm
 from bertsmith.layers.config import Config, HeadShape
 from bertsmith.layers.embedding import Embedding
 from bertsmith.layers.heads import Head
-from bertsmith.layers.linear import Linear, can_pack, round_rows
+from bertsmith.layers.linear import Linear
 from bertsmith.layers.mixing import FeatureShape, LayerMix
+from bertsmith.layers.onednn import can_multiply, can_pack, round_rows
 from bertsmith.layers.position import Turns, turn_tables, turns
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -69,18 +70,16 @@ class Network(nn.Module):
         """
         x = self.quick(Embedding.join)(self.embed, *self.embed.look_up(batch))
         tokens = len(x)
-        if self.packed:
+        if self.packed or can_multiply(x):
             x = F.pad(x, (0, 0, 0, round_rows(tokens) - tokens))
         near, far = self._turns(batch)
-        wanted = asked = batch.wanted
-        if self.packed and wanted is not None:  # any place fills up to a number of rows that kernels are kept for
-            asked = F.pad(wanted, (0, round_rows(len(wanted)) - len(wanted)))
+        wanted = batch.wanted
         for layer, block in enumerate(self.order):
             yield x[:tokens]
             turned = near if near is not far and self.config.is_local(layer) else far
             # Whoever is watched fills a list, whose length would be another graph in each layer.
             compiled = self.compiled if batch.watched is None else None
-            at = asked if layer == len(self.order) - 1 else None
+            at = wanted if layer == len(self.order) - 1 else None
             # A last layer for few places is not compiled: a graph of its own would cost more seconds than it saves.
             run = block if compiled is None or at is not None else partial(compiled, block)
             if self.recompute and x.requires_grad:
