@@ -98,6 +98,18 @@ class Network(nn.Module):
         scores: Tensor = self.heads[head](hidden, batch, self.embed.tokens.weight, at)
         return scores
 
+    def places(self, batch: Batch, head: str, at: Tensor | None = None) -> Tensor | None:
+        """Where a head that is asked for the tokens in `at` reads the last states, each place once; None: everywhere.
+
+        A GPU's passes are recorded with filler among the tokens, which names a place twice.
+        """
+        if self.mix is not None or batch.ids.device.type != "cpu":
+            return None
+        if at is None:
+            shape: HeadShape = self.heads[head].shape  # type: ignore[assignment]
+            return batch.firsts if shape.reads == "first" else None
+        return at if bool((at[1:] > at[:-1]).all()) else None
+
     def _turns(self, batch: Batch) -> tuple[Turns | None, Turns | None]:
         """Rotary tables for the local and the global layers."""
         c = self.config
