@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertsmith.layers.activation import ACTIVATIONS
+from bertsmith.layers.dropping import drop_out
 from bertsmith.layers.lowrank import LowRank
 from bertsmith.layers.onednn import can_multiply, multiply, products, round_rows
 
@@ -36,7 +37,7 @@ class Linear(nn.Module):
         if activation:
             y = ACTIVATIONS[activation](y)
         if drop and self.training:
-            y = F.dropout(y, drop)
+            y = drop_out(y, drop)
         return y if add is None else y + add
 
     def _product(self, x: Tensor) -> Tensor:
