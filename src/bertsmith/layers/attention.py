@@ -10,7 +10,7 @@ from bertsmith.data.batch import Batch, Bucket
 from bertsmith.layers.config import Config
 from bertsmith.layers.dropping import draw_kept
 from bertsmith.layers.linear import Linear
-from bertsmith.layers.onednn import can_multiply, round_rows
+from bertsmith.layers.onednn import round_rows, rounds
 from bertsmith.layers.position import Turns, pick_turns, turn
 
 # The operator below torch.nn.attention.varlen, which has no dropout and imports the compiler.
@@ -38,7 +38,7 @@ class Attention(nn.Module):
             mixed = self._mix(qkv.view(tokens, 3, self.heads, -1), batch, turns, drop).reshape(tokens, -1)
         if at is not None:
             mixed, add = pick(mixed, at), pick(add, at)
-            is_rounded = self.out.packed is not None or can_multiply(x)
+            is_rounded = self.out.packed is not None or rounds(x)
             filler = round_rows(len(at)) - len(at) if is_rounded else 0
             add = F.pad(add, (0, 0, 0, filler)) if filler else add
         if filler:

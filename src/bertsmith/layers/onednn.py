@@ -32,12 +32,12 @@ def can_pack(device: torch.device, dtype: torch.dtype) -> bool:
         and torch.backends.mkldnn.is_available()
         and hasattr(torch.ops.mkldnn, "_linear_pointwise")
         and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
-        and (dtype == torch.float32 or _packs_halves())
+        and (dtype == torch.float32 or packs_halves())
     )
 
 
 @cache
-def _packs_halves() -> bool:
+def packs_halves() -> bool:
     """Whether the CPU has what oneDNN needs for bfloat16 (AVX-512 or newer); plain products need nothing."""
     return hasattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported") and torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
@@ -47,6 +47,11 @@ def products() -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
     """The product alone or with an activation, and with a sum; looked up once, as each look-up costs microseconds."""
     found = torch.ops.mkldnn._linear_pointwise
     return found.default, found.binary
+
+
+def rounds(x: Tensor) -> bool:
+    """Whether products of these rows are oneDNN's, with kernels for rounded numbers of them; in bfloat16 all are."""
+    return can_multiply(x) or (x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and packs_halves())
 
 
 def can_multiply(x: Tensor) -> bool:

@@ -16,7 +16,7 @@ from bertsmith.layers.embedding import Embedding
 from bertsmith.layers.heads import Head
 from bertsmith.layers.linear import Linear
 from bertsmith.layers.mixing import FeatureShape, LayerMix
-from bertsmith.layers.onednn import can_multiply, can_pack, round_rows
+from bertsmith.layers.onednn import can_pack, round_rows, rounds
 from bertsmith.layers.position import Turns, turn_tables, turns
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -70,7 +70,7 @@ class Network(nn.Module):
         """
         x = self.quick(Embedding.join)(self.embed, *self.embed.look_up(batch))
         tokens = len(x)
-        if self.packed or can_multiply(x):
+        if self.packed or rounds(x):
             x = F.pad(x, (0, 0, 0, round_rows(tokens) - tokens))
         near, far = self._turns(batch)
         wanted = batch.wanted
