@@ -28,6 +28,8 @@ class Passes:
         self.device, self.precision, self.ranks = device, precision, ranks
         self.parameters = list(network.parameters())
         self.sharded = any(hasattr(parameter, "full_tensor") for parameter in self.parameters)
+        # The one large gradient that a step fills in a few places: on a CPU it is kept (layers/embedding.py).
+        self.table = network.embed.tokens.weight if device.type == "cpu" and not self.sharded else None
         self.now = {name: torch.zeros((), device=device) for name in study.names}  # each loss in this step
         self.sums = {name: torch.zeros((), device=device) for name in study.names}  # and since the last report
         self.had = {name: torch.zeros((), device=device) for name in study.names}  # its weight in this step
@@ -68,7 +70,11 @@ class Passes:
         for value in self.now.values():
             value.zero_()
         for parameter in self.parameters:
-            parameter.grad = torch.zeros_like(parameter) if self.fills and parameter.requires_grad else None
+            if parameter is self.table and parameter.grad is not None:
+                parameter.grad.zero_()
+                continue
+            is_filled = (self.fills or parameter is self.table) and parameter.requires_grad
+            parameter.grad = torch.zeros_like(parameter) if is_filled else None
 
     def _seed(self, step: int, number: int) -> int:
         return seed_of(self.settings.seed, step, self.ranks.rank, number)
