@@ -36,14 +36,9 @@ class _Rows(torch.autograd.Function):
         return None, None
 
 
-def pick_rows(table: nn.Embedding, ids: Tensor) -> Tensor:
-    weight = table.weight
-    adds_in_place = weight.grad is not None and weight.device.type == "cpu" and torch.is_grad_enabled()
-    found: Tensor = _Rows.apply(weight, ids) if adds_in_place else table(ids)
-    return found
-
-
 class Embedding(nn.Module):
+    keeps_gradient = False  # whoever trains it fills the word table's from step to step
+
     def __init__(self, config: Config) -> None:
         super().__init__()
         narrow = config.embed_width
@@ -60,7 +55,8 @@ class Embedding(nn.Module):
 
     def look_up(self, batch: Batch) -> list[Tensor]:
         """What each table says of each token, (tokens, embed_width)."""
-        found = [pick_rows(self.tokens, batch.ids)]
+        adds_in_place = self.keeps_gradient and self.tokens.weight.grad is not None and torch.is_grad_enabled()
+        found = [_Rows.apply(self.tokens.weight, batch.ids) if adds_in_place else self.tokens(batch.ids)]
         if self.segments is not None:
             found.append(self.segments(batch.segments))
         if self.positions is not None:

@@ -51,13 +51,16 @@ def products() -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
 
 def rounds(x: Tensor) -> bool:
     """Whether products of these rows are oneDNN's, with kernels for rounded numbers of them; in bfloat16 all are."""
+    if torch.compiler.is_compiling():
+        return False
     return can_multiply(x) or (x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and packs_halves())
 
 
 def can_multiply(x: Tensor) -> bool:
     """Whether `multiply` takes these rows, once there is a rounded number of them, and is quicker than torch's own."""
     return (
-        x.device.type == "cpu"
+        not torch.compiler.is_compiling()  # which chooses its products itself
+        and x.device.type == "cpu"
         and x.dtype == torch.float32
         and x.dim() == 2
         and not torch.is_autocast_enabled("cpu")

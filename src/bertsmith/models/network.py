@@ -74,7 +74,7 @@ class Network(nn.Module):
         """
         x = self.quick(Embedding.join)(self.embed, *self.embed.look_up(batch))
         tokens = len(x)
-        if self.packed or rounds(x):
+        if self.packed or (self.compiled is None and rounds(x)):
             x = F.pad(x, (0, 0, 0, round_rows(tokens) - tokens))
         near, far = self._turns(batch)
         wanted = batch.wanted

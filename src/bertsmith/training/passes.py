@@ -28,8 +28,12 @@ class Passes:
         self.device, self.precision, self.ranks = device, precision, ranks
         self.parameters = list(network.parameters())
         self.sharded = any(hasattr(parameter, "full_tensor") for parameter in self.parameters)
-        # The one large gradient that a step fills in a few places: on a CPU it is kept (layers/embedding.py).
-        self.table = network.embed.tokens.weight if device.type == "cpu" and not self.sharded else None
+        # The one large gradient that a step fills in a few places: on a CPU it is kept (layers/embedding.py). Where a
+        # head shares the table, that fills all of it anyway.
+        is_shared = any(head.shape.tied for head in network.heads.values())  # type: ignore[union-attr]
+        is_kept = device.type == "cpu" and not self.sharded and not is_shared
+        self.table = network.embed.tokens.weight if is_kept else None
+        network.embed.keeps_gradient = is_kept
         self.now = {name: torch.zeros((), device=device) for name in study.names}  # each loss in this step
         self.sums = {name: torch.zeros((), device=device) for name in study.names}  # and since the last report
         self.had = {name: torch.zeros((), device=device) for name in study.names}  # its weight in this step
