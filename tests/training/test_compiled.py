@@ -47,7 +47,7 @@ def test_in_full_precision_nothing_differs(tmp_path, monkeypatch):
     for (name, one), (_, other) in zip(plain.named_parameters(), twin.named_parameters(), strict=True):
         if name.endswith("qkv.bias"):  # what is added to every key moves no weight: that gradient is rounding alone
             one, other = (each.view(3, -1)[[0, 2]] for each in (one, other))
-        assert torch.allclose(one, other, atol=1e-6), name
+        assert torch.allclose(one, other, atol=1e-5), name  # AdamW grows the rounding of a gradient near 0
     for full, half in zip(twin.parameters(), passes.halves, strict=True):
         assert torch.equal(full, half[: len(full)]) and half.grad is None
 
