@@ -154,7 +154,7 @@ def test_mistakes(bert, demo_model):
             look(bert, "dog " * 100)
         with pytest.raises(BertsmithError, match="text is empty"):
             look(bert, " ")
-    with pytest.raises(BertsmithError, match="text is empty"):
+    with pytest.raises(BertsmithError, match="text is None; it must be a string"):
         lens(bert, None)
     with pytest.raises(BertsmithError, match="top_k is 0"):
         lens(bert, "dog", top_k=0)

@@ -139,7 +139,7 @@ def test_a_long_sentence_is_read_around_the_word(bert):
         ("cat", ["the dog"], r"sentence 1 \('the dog'\) does not hold 'cat'; leave it out"),
         ("cat", ["the cat", "the cats"], "sentence 2 .* as a word of its own"),
         (" ", ["the cat"], "word is empty"),
-        (None, ["the cat"], "word is empty"),
+        (None, ["the cat"], "word is None; it must be a string"),
         ("cat", "the cat", "sentences is a list of texts, not str"),
         ("cat", [3], "sentence 1 must be a text, .* not int"),
         ("cat", [{"label": "x"}], "sentence 1 must be a text"),
