@@ -28,6 +28,7 @@ from bertsmith.tasks.predicting import BUDGETS, Predictor
 from bertsmith.tasks.task import Row
 from bertsmith.tasks.texts import take_threads
 from bertsmith.tasks.trained import TrainedTask
+from bertsmith.training.advice import advise_half
 from bertsmith.training.choices import as_asked, refuse_unused, sort_choices
 from bertsmith.training.devices import Ranks, choose_precision, joined, shard
 from bertsmith.training.features import Features
@@ -168,6 +169,8 @@ def train_network(
     loop = Loop(network, study, training, folder, ranks, write_model, scorer, watchers, opening=opening)
     if training.metric and data.dev:
         evaluate()  # an unknown metric must not cost an epoch
+    if last is None and (advice := advise_half(loop)):
+        say(advice)
     outcome = loop.run()
     if features is not None:
         features.forget()

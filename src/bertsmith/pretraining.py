@@ -30,6 +30,7 @@ from bertsmith.objectives.making import ASIDE, GENERATOR, copy_weights
 from bertsmith.pretraining_results import HELD_OUT, describe_run, find_surprise, write_folder, write_results
 from bertsmith.tasks.texts import take_threads
 from bertsmith.training import timing
+from bertsmith.training.advice import advise_half
 from bertsmith.training.deadline import Deadline
 from bertsmith.training.devices import Ranks, cast, choose_precision, joined, shard, whole_weights
 from bertsmith.training.flops import count_flops
@@ -207,6 +208,8 @@ def carry_out(
     deadline = None if minutes is None else Deadline(folder.path / PLAN, training, start.size, begun)
     make = partial(make_loop, start, folder, ranks, held_out, watchers, frozen, deadline)
     loop = make(steps)
+    if last is None and (advice := advise_half(loop)):
+        say(advice)
     while True:
         try:
             return loop.run()

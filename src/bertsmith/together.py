@@ -25,6 +25,7 @@ from bertsmith.models.hub import find_default, locate, name_asked
 from bertsmith.models.members import fit_members, open_members
 from bertsmith.tasks.predicting import BUDGETS, Predictor
 from bertsmith.tasks.texts import take_threads
+from bertsmith.training.advice import advise_half
 from bertsmith.training.choices import TaskChoices, sort_choices
 from bertsmith.training.devices import Ranks, choose_precision, joined
 from bertsmith.training.folder import RunFolder, refuse_source
@@ -138,6 +139,8 @@ def train_mix(mix: Mix, folder: RunFolder, ranks: Ranks, watchers: Sequence[Watc
     loop = Loop(network, mix.study, training, folder, ranks, write_model, evaluate, watchers, opening=opening)
     if training.metric:
         evaluate()  # an unknown metric must not cost an epoch
+    if last is None and (advice := advise_half(loop)):
+        say(advice)
     return loop.run()
 
 

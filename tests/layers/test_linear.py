@@ -5,7 +5,8 @@ import torch
 
 from bertsmith.layers import linear
 from bertsmith.layers.activation import ACTIVATIONS
-from bertsmith.layers.linear import Linear, can_pack
+from bertsmith.layers.linear import Linear
+from bertsmith.layers.onednn import can_pack
 
 pytestmark = pytest.mark.skipif(not can_pack(torch.device("cpu"), torch.float32), reason="no oneDNN on this machine")
 
@@ -43,13 +44,13 @@ def test_kernels_are_made_for_few_numbers_of_rows(monkeypatch):
     """oneDNN keeps one for each number that it meets; a head meets as many as there are rows in a batch."""
     layer, met = make(48, 80), set()
     layer.pack()
-    product, product_and_add = linear._products()
+    product, product_and_add = linear.products()
 
     def note(x, *rest):
         met.add(len(x))
         return product(x, *rest)
 
-    monkeypatch.setattr(linear, "_products", lambda: (note, product_and_add))
+    monkeypatch.setattr(linear, "products", lambda: (note, product_and_add))
     x = torch.randn(256, 48)
     whole = layer(x, activation="tanh")
     for rows in range(1, 257):

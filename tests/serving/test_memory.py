@@ -9,7 +9,7 @@ import threading
 import pytest
 import torch
 
-from bertsmith.layers.linear import can_pack
+from bertsmith.layers.onednn import can_pack
 from bertsmith.serving.processes.memory import KEPT, OLD_NAME, Returning, bound_caches, find_trim
 
 DEADLINE = 30.0

@@ -39,12 +39,15 @@ def train(kind, tmp_path, steps=4, **more):
     return fitted.network, passes, losses
 
 
-def test_in_full_precision_nothing_differs(tmp_path):
+def test_in_full_precision_nothing_differs(tmp_path, monkeypatch):
+    monkeypatch.setattr("bertsmith.layers.onednn.is_quicker", lambda: False)  # the twin's products are torch's own
     plain, _, losses = train(Passes, tmp_path / "plain")
     twin, passes, others = train(TwinPasses, tmp_path / "twin", compiles=False)
     assert losses == pytest.approx(others, rel=1e-6)
     for (name, one), (_, other) in zip(plain.named_parameters(), twin.named_parameters(), strict=True):
-        assert torch.allclose(one, other, atol=1e-6), name
+        if name.endswith("qkv.bias"):  # what is added to every key moves no weight: that gradient is rounding alone
+            one, other = (each.view(3, -1)[[0, 2]] for each in (one, other))
+        assert torch.allclose(one, other, atol=1e-5), name  # AdamW grows the rounding of a gradient near 0
     for full, half in zip(twin.parameters(), passes.halves, strict=True):
         assert torch.equal(full, half[: len(full)]) and half.grad is None
 

@@ -9,6 +9,7 @@ from oracle import load_saved
 from training.looping import fit, make_loop, train_reference
 from training.made import LABELS, make_model, make_rows, make_task
 
+from bertsmith.layers import onednn
 from bertsmith.models.checkpoint import save_checkpoint
 from bertsmith.training.settings import Training
 
@@ -51,7 +52,9 @@ def test_ten_steps_are_those_of_the_reference(family, name, small_model, tmp_pat
         assert is_idle or not torch.equal(ours[key].float(), before[key]), key
 
 
-def test_full_precision_is_close_too(small_model, tmp_path):
+@pytest.mark.parametrize("by_onednn", [True, False])
+def test_full_precision_is_close_too(by_onednn, small_model, tmp_path, monkeypatch):
+    monkeypatch.setattr(onednn, "is_quicker", lambda: by_onednn and onednn.can_pack(torch.device("cpu"), torch.float32))
     settings = Training(epochs=2, batch=8, batch_tokens=40, rate=1e-3, eps=1e-5, log_every=1)
     reference = make_model("bert", "tag")
     reference.config.id2label = dict(enumerate(LABELS))

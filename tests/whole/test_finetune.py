@@ -10,6 +10,7 @@ from whole.tiny import comparisons, make_encoder, mixed_news, reviews
 
 import bertsmith
 from bertsmith.errors import BertsmithError
+from bertsmith.training import advice
 
 pytestmark = pytest.mark.usefixtures("offline")
 LEARN = {"epochs": 12, "batch": 8, "rate": 2e-3, "device": "cpu", "threads": 1}
@@ -53,6 +54,15 @@ def test_it_learns_a_small_set_by_heart(liked):
     run, place, _ = liked
     for side in ("train", "dev", "test"):
         assert bertsmith.evaluate(run.folder, place / f"{side}.csv")["metrics"]["accuracy"]["value"] == 1
+
+
+def test_where_bf16_would_be_quicker_it_is_told_once_and_not_to_those_who_chose(encoder, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True}, raising=False)
+    monkeypatch.setattr(advice, "LONG", 0.0)
+    for precision, times in (("auto", 1), ("fp32", 0)):
+        said = []
+        learn(tmp_path / precision, encoder, reviews(), say=said.append, max_steps=2, precision=precision)
+        assert sum("--precision bf16" in sentence for sentence in said) == times
 
 
 def test_a_file_dicts_and_a_frame_are_the_same_data(liked, tmp_path, encoder):
@@ -149,9 +159,8 @@ def test_pairs_know_which_text_is_the_first(tmp_path, encoder):
 
 @pytest.mark.parametrize("thresholds", ["one", "each", 0.3])
 def test_several_labels(tmp_path, encoder, thresholds):
-    run = learn(
-        tmp_path / "m", encoder, mixed_news(), mixed_news("that"), label="topics", thresholds=thresholds, epochs=30
-    )
+    settings = {"label": "topics", "thresholds": thresholds, "epochs": 30, "dropout": 0.0}
+    run = learn(tmp_path / "m", encoder, mixed_news(), mixed_news("that"), **settings)
     assert run.metrics["dev"] == bertsmith.evaluate(run.folder, mixed_news("that"), label="topics")["metrics"]
     settings = run.model.trained["settings"]
     assert settings["several"] and len(settings["thresholds"]) == 3

@@ -139,8 +139,9 @@ def test_a_small_budget_learns_the_same(chosen, tmp_path, encoder):
         run = bertsmith.finetune("choose", place / "train.jsonl", place / "dev.jsonl", model=encoder, **settings)
         weights.append(load_file(run.folder / "model.safetensors"))
     one, two = weights
+    idle = ("classifier.bias", "key.bias")  # added to every choice, every key: their gradient is rounding alone
     for name in one:
-        assert torch.allclose(one[name], two[name], atol=2e-3), name
+        assert name.endswith(idle) or torch.allclose(one[name], two[name], atol=2e-3), name
 
 
 def test_reports_and_cards(rated, chosen):

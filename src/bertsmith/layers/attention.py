@@ -8,7 +8,9 @@ from torch.nn import functional as F
 
 from bertsmith.data.batch import Batch, Bucket
 from bertsmith.layers.config import Config
+from bertsmith.layers.dropping import draw_kept
 from bertsmith.layers.linear import Linear
+from bertsmith.layers.onednn import round_rows, rounds
 from bertsmith.layers.position import Turns, pick_turns, turn
 
 # The operator below torch.nn.attention.varlen, which has no dropout and imports the compiler.
@@ -36,7 +38,10 @@ class Attention(nn.Module):
             mixed = self._mix(qkv.view(tokens, 3, self.heads, -1), batch, turns, drop).reshape(tokens, -1)
         if at is not None:
             mixed, add = pick(mixed, at), pick(add, at)
-        elif filler:
+            is_rounded = self.out.packed is not None or rounds(x)
+            filler = round_rows(len(at)) - len(at) if is_rounded else 0
+            add = F.pad(add, (0, 0, 0, filler)) if filler else add
+        if filler:
             mixed = F.pad(mixed, (0, 0, 0, filler))
         return self.out(mixed, add=add, drop=self.dropout)
 
@@ -146,8 +151,20 @@ def _attend_group(q: Tensor, k: Tensor, v: Tensor, rows: int, window: int, drop:
     q, k, v = q.view(shape).transpose(1, 2), k.view(shape).transpose(1, 2), v.view(shape).transpose(1, 2)
     # (rows, heads, length, size)
     near = _near(q.shape[2], window, q.device, causal) if 0 < window < q.shape[2] else None
-    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=near, dropout_p=drop, is_causal=causal and near is None)
-    return mixed.transpose(1, 2).flatten(0, 1)
+    return _mix_rows(q, k, v, near, drop, causal and near is None).transpose(1, 2).flatten(0, 1)
+
+
+def _mix_rows(q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None, drop: float, causal: bool = False) -> Tensor:
+    """q, k, v and the result (rows, heads, length, size)
+
+    To leave weights out torch has no kernel on a CPU, and its plain operations guard against rows that see nothing.
+    """
+    if not drop or q.device.type != "cpu":
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=seen, dropout_p=drop, is_causal=causal)
+    seen = _near(q.shape[2], q.shape[2], q.device, causal) if causal else seen
+    scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)
+    weights = (scores if seen is None else scores.masked_fill(~seen, -torch.inf)).softmax(dim=-1)
+    return (weights * draw_kept(weights, drop)) @ v
 
 
 def _attend_buckets(q: Tensor, k: Tensor, v: Tensor, batch: Batch, window: int, drop: float) -> Tensor:
@@ -164,14 +181,13 @@ def _attend_bucket(bucket: Bucket, q: Tensor, k: Tensor, v: Tensor, window: int,
     shape = (bucket.rows, bucket.longest, *q.shape[1:])
     q, k, v = (
         x.new_zeros(bucket.rows * bucket.longest, *x.shape[1:])
-        .index_copy(0, bucket.places, x)
+        .index_copy_(0, bucket.places, x)
         .view(shape)
         .transpose(1, 2)
         for x in (q, k, v)
     )  # (rows, heads, longest, size)
     seen = _seen(bucket.mask, window, causal)
-    mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=seen, dropout_p=drop)
-    return mixed.transpose(1, 2).flatten(0, 1).index_select(0, bucket.places)
+    return pick(_mix_rows(q, k, v, seen, drop).transpose(1, 2).flatten(0, 1), bucket.places)
 
 
 def _seen(mask: Tensor, window: int, causal: bool) -> Tensor:

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from bertsmith.data.batch import Batch
 from bertsmith.layers.config import Config, HeadShape
+from bertsmith.layers.dropping import drop_out
 from bertsmith.layers.linear import Linear
 
 
@@ -32,7 +33,7 @@ class Head(nn.Module):
         if self.norm is not None:
             x = self.norm(x)
         if self.dropout and self.training:
-            x = F.dropout(x, self.dropout)
+            x = drop_out(x, self.dropout)
         return x if self.out is None else self.out(x, table)
 
 

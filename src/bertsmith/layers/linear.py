@@ -6,55 +6,18 @@ being applied to each tile while it is in cache. Packing moves numbers without c
 them back.
 """
 
-import platform
-from collections.abc import Callable
-from functools import cache
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from bertsmith.layers.activation import ACTIVATIONS
+from bertsmith.layers.dropping import drop_out
 from bertsmith.layers.lowrank import LowRank
+from bertsmith.layers.onednn import can_multiply, multiply, products, round_rows
 
 # Our activation names that oneDNN can fuse, with its name and variant.
 FUSED = {"gelu": ("gelu", "none"), "gelu_tanh": ("gelu", "tanh"), "relu": ("relu", ""), "tanh": ("tanh", "")}
 TOKENS_HINT = 256  # oneDNN picks the block layout for about this many rows; measured equal from 16 to 1024
-
-
-def round_rows(rows: int) -> int:
-    """Up to one of few numbers: oneDNN keeps a kernel for each that it meets, and memory would climb for hours.
-
-    There are 68 of them up to 2,048; of more than 500 rows, no more than 6 % are added.
-    """
-    step = 8 if rows <= 64 else min(64, max(16, 1 << (rows.bit_length() - 5)))
-    return rows + -rows % step
-
-
-def can_pack(device: torch.device, dtype: torch.dtype) -> bool:
-    """Whether this machine has the fused product: torch built with oneDNN, an x86 CPU, a type it computes in."""
-    return (
-        device.type == "cpu"
-        and dtype in (torch.float32, torch.bfloat16)
-        and platform.machine().lower() in ("x86_64", "amd64")
-        and torch.backends.mkldnn.is_available()
-        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-        and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
-        and (dtype == torch.float32 or _packs_halves())
-    )
-
-
-@cache
-def _packs_halves() -> bool:
-    """Whether the CPU has what oneDNN needs for bfloat16 (AVX-512 or newer); plain products need nothing."""
-    return hasattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported") and torch.ops.mkldnn._is_mkldnn_bf16_supported()
-
-
-@cache
-def _products() -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
-    """The product alone or with an activation, and with a sum; looked up once, as each look-up costs microseconds."""
-    found = torch.ops.mkldnn._linear_pointwise
-    return found.default, found.binary
 
 
 class Linear(nn.Module):
@@ -74,7 +37,7 @@ class Linear(nn.Module):
         if activation:
             y = ACTIVATIONS[activation](y)
         if drop and self.training:
-            y = F.dropout(y, drop)
+            y = drop_out(y, drop)
         return y if add is None else y + add
 
     def _product(self, x: Tensor) -> Tensor:
@@ -83,11 +46,12 @@ class Linear(nn.Module):
             y = self._forward_packed(x, None, None)
         else:
             assert self.weight is not None
-            y = F.linear(x, self.weight, self.bias)
+            is_ready = can_multiply(x) and len(x) == round_rows(len(x))
+            y = (multiply if is_ready else F.linear)(x, self.weight, self.bias)
         return y if self.low is None else y + self.low(x)
 
     def _forward_packed(self, x: Tensor, activation: str | None, add: Tensor | None) -> Tensor:
-        product, product_and_add = _products()
+        product, product_and_add = products()
         if add is not None:
             return product_and_add(x, add, self.packed, self.bias, "add")
         filler = round_rows(len(x)) - len(x)  # of a head; the encoder's rows come rounded

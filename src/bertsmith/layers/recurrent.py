@@ -5,10 +5,10 @@ from functools import lru_cache
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence
 
 from bertsmith.data.batch import Batch
+from bertsmith.layers.dropping import drop_out
 
 DEPTH = 2  # as in the feature-based approach of the BERT paper (arXiv 1810.04805, section 5.3)
 
@@ -33,7 +33,7 @@ class Recurrent(nn.Module):
             x = x.to(next(self.parameters()).dtype)
             for number, layer in enumerate(self.layers):
                 if number and self.dropout and self.training:
-                    x = F.dropout(x, self.dropout)
+                    x = drop_out(x, self.dropout)
                 x = layer(PackedSequence(x, sizes))[0].data
         return x.index_select(0, back.to(x.device))
 

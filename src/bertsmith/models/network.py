@@ -14,8 +14,9 @@ from bertsmith.layers.block import Block, norm
 from bertsmith.layers.config import Config, HeadShape
 from bertsmith.layers.embedding import Embedding
 from bertsmith.layers.heads import Head
-from bertsmith.layers.linear import Linear, can_pack, round_rows
+from bertsmith.layers.linear import Linear
 from bertsmith.layers.mixing import FeatureShape, LayerMix
+from bertsmith.layers.onednn import can_pack, round_rows, rounds
 from bertsmith.layers.position import Turns, turn_tables, turns
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -73,18 +74,16 @@ class Network(nn.Module):
         """
         x = self.quick(Embedding.join)(self.embed, *self.embed.look_up(batch))
         tokens = len(x)
-        if self.packed:
+        if self.packed or (self.compiled is None and rounds(x)):
             x = F.pad(x, (0, 0, 0, round_rows(tokens) - tokens))
         near, far = self._turns(batch)
-        wanted = asked = batch.wanted
-        if self.packed and wanted is not None:  # any place fills up to a number of rows that kernels are kept for
-            asked = F.pad(wanted, (0, round_rows(len(wanted)) - len(wanted)))
+        wanted = batch.wanted
         for layer, block in enumerate(self.order):
             yield x[:tokens]
             turned = near if near is not far and self.config.is_local(layer) else far
             # Whoever is watched fills a list, whose length would be another graph in each layer.
             compiled = self.compiled if batch.watched is None else None
-            at = asked if layer == len(self.order) - 1 else None
+            at = wanted if layer == len(self.order) - 1 else None
             # A last layer for few places is not compiled: a graph of its own would cost more seconds than it saves.
             run = block if compiled is None or at is not None else partial(compiled, block)
             if self.recompute and x.requires_grad:
@@ -102,6 +101,18 @@ class Network(nn.Module):
         """A head's scores for each token or row; `at` asks for some tokens only."""
         scores: Tensor = self.heads[head](hidden, batch, self.embed.tokens.weight, at)
         return scores
+
+    def places(self, batch: Batch, head: str, at: Tensor | None = None) -> Tensor | None:
+        """Where a head that is asked for the tokens in `at` reads the last states, each place once; None: everywhere.
+
+        A GPU's passes are recorded with filler among the tokens, which names a place twice.
+        """
+        if self.mix is not None or batch.ids.device.type != "cpu":
+            return None
+        if at is None:
+            shape: HeadShape = self.heads[head].shape  # type: ignore[assignment]
+            return batch.firsts if shape.reads == "first" else None
+        return at if bool((at[1:] > at[:-1]).all()) else None
 
     def _turns(self, batch: Batch) -> tuple[Turns | None, Turns | None]:
         """Rotary tables for the local and the global layers."""

@@ -47,6 +47,9 @@ class Heard:
     def states(self, batch: Batch) -> Any:
         return self.network.states(batch)
 
+    def places(self, batch: Batch, head: str, at: Tensor | None = None) -> None:
+        """It has read every place: what others wanted of the batch is not known here."""
+
     def score(self, hidden: Tensor, batch: Batch, head: str, at: Tensor | None = None) -> Tensor:
         return self.network.score(hidden, batch, head, at)
 

@@ -55,7 +55,8 @@ class Task(Generic[Example, Answer]):
     def read(self, network: Network, batch: Batch, at: Tensor | None) -> Tensor:
         """The head's scores, flat and on the device: for each token in `at`, or for each token or row of the batch."""
         assert self.head is not None
-        return network.score(network(batch), batch, self.head, at)
+        hidden = network(batch.wanting(network.places(batch, self.head, at)))
+        return network.score(hidden, batch, self.head, at)
 
     def scores(self, network: Network, batch: Batch, rows: Sequence[Row]) -> list[Tensor]:
         """What the network says to each row: its head at the wanted tokens."""

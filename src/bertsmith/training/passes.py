@@ -28,6 +28,12 @@ class Passes:
         self.device, self.precision, self.ranks = device, precision, ranks
         self.parameters = list(network.parameters())
         self.sharded = any(hasattr(parameter, "full_tensor") for parameter in self.parameters)
+        # The one large gradient that a step fills in a few places: on a CPU it is kept (layers/embedding.py). Where a
+        # head shares the table, that fills all of it anyway.
+        is_shared = any(head.shape.tied for head in network.heads.values())  # type: ignore[union-attr]
+        is_kept = device.type == "cpu" and not self.sharded and not is_shared
+        self.table = network.embed.tokens.weight if is_kept else None
+        network.embed.keeps_gradient = is_kept
         self.now = {name: torch.zeros((), device=device) for name in study.names}  # each loss in this step
         self.sums = {name: torch.zeros((), device=device) for name in study.names}  # and since the last report
         self.had = {name: torch.zeros((), device=device) for name in study.names}  # its weight in this step
@@ -68,7 +74,11 @@ class Passes:
         for value in self.now.values():
             value.zero_()
         for parameter in self.parameters:
-            parameter.grad = torch.zeros_like(parameter) if self.fills and parameter.requires_grad else None
+            if parameter is self.table and parameter.grad is not None:
+                parameter.grad.zero_()
+                continue
+            is_filled = (self.fills or parameter is self.table) and parameter.requires_grad
+            parameter.grad = torch.zeros_like(parameter) if is_filled else None
 
     def _seed(self, step: int, number: int) -> int:
         return seed_of(self.settings.seed, step, self.ranks.rank, number)
