@@ -14,10 +14,14 @@ def find_commit() -> str:
 
 
 def name_machine(options: argparse.Namespace) -> str:
-    """The GPU, or how many threads of a CPU."""
+    """The GPU, or how many threads of which CPU, with the widest of its instructions that torch takes."""
     import torch
 
-    return torch.cuda.get_device_name() if options.device == "cuda" else f"{options.threads} CPU threads"
+    if options.device == "cuda":
+        return torch.cuda.get_device_name()
+    cpu = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
+    name = cpu.get("cpu_name") or "a CPU"
+    return f"{options.threads} threads of {name} ({torch.backends.cpu.get_cpu_capability()})"
 
 
 def find_model(otherwise: str = "--model FOLDER") -> Path:
