@@ -122,16 +122,17 @@ def corpus_info(folder: str | Path, *, check: bool = False) -> dict[str, Any]:
 
 
 def _carry_out(build: Build, target: Path) -> None:
-    lock = FolderLock(build.building)
+    lock, is_ours = FolderLock(build.building), False
     try:
         build.building.mkdir(parents=True, exist_ok=True)
         lock.take()
+        is_ours = True
         finished = build.carry_out()
         _move(finished, target)
         lock.release()
         shutil.rmtree(build.building, ignore_errors=True)
     except BertsmithError:
-        if not build.has_work():  # a mistake at the start leaves nothing behind
+        if is_ours and not build.has_work():  # a mistake at the start leaves nothing behind
             shutil.rmtree(build.building, ignore_errors=True)
         raise
     except OSError as error:

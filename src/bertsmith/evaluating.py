@@ -24,11 +24,13 @@ from bertsmith.model import Model
 from bertsmith.models.files import read_json
 from bertsmith.resident import find_default_home
 from bertsmith.tasks.catalog import HOMES, find_task
+from bertsmith.tasks.classes import take_positive
+from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.embed import take_dims
 from bertsmith.tasks.measures import Measure
 from bertsmith.tasks.squad_score import score_predictions
 from bertsmith.tasks.trained import TrainedTask
-from bertsmith.training.choices import TaskChoices, refuse_training, sort_choices
+from bertsmith.training.choices import TaskChoices, refuse_training, refuse_unused, sort_choices
 from bertsmith.training.preparing import check_length
 
 
@@ -66,7 +68,9 @@ def evaluate(
                            "download": download}  # fmt: skip
     models = [_open(m, how) for m in ([model] if compare is None else [model, compare])]
     models[0] = models[0] if use is None else models[0].use(use)
-    kind = find_task(task or find_kind(models[0]))
+    name = task or find_kind(models[0])
+    kind = find_task(name)
+    refuse_unused(name, choices)
     table = open_table(data, format)
     found = [_score(each, kind, table, columns, choices) for each in models]
     report = _report(found[0], kind.name, table)
@@ -153,6 +157,8 @@ def prepare(
     for name in ("length", "overlap", "question_length", "answer_length", "positive"):
         if chosen[name] is not None:
             settings[name] = chosen[name]
+    if choices.positive is not None and issubclass(kind, Classify):
+        settings["positive"] = take_positive(choices.positive, settings["labels"], settings["several"])
     if choices.dims is not None and kind.name == "embed":
         settings["cut"] = take_dims(int(choices.dims) if choices.dims.isdecimal() else choices.dims, model.vector_width)
     if choices.several is None and "several" in settings:

@@ -1,23 +1,28 @@
 """A corpus holds the documents that should be in it, as the tokenizer has them, and tells what it dropped."""
 
+import codecs
 import errno
 import json
 import random
 
 import numpy as np
+import pyarrow
 import pytest
 from corpus_texts import WORDS, make_bytelevel, make_documents, make_tokenizer, read_all, write_sentence
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 import bertsmith
 from bertsmith.data.corpus import staging
+from bertsmith.data.corpus.excluding import read_strings
 from bertsmith.data.corpus.settings import CorpusSettings
 from bertsmith.data.shards import Corpus
 from bertsmith.errors import BertsmithError
 from bertsmith.text import load_tokenizer
 from bertsmith.text.normalizing import cut_paragraphs, normalize_text
 from bertsmith.text.sentences import split_sentences
+from bertsmith.training.lock import FolderLock
 
 CHARACTERS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 
@@ -177,6 +182,41 @@ def test_paragraphs_of_a_benchmark_stay_out(build, tmp_path, kind):
     assert [file["paragraphs"] for file in report["exclude"]] == [1]
     found = ["".join(text.split()) for text in texts_of(corpus)]
     assert len(found) == 20 and "others" not in found[4] and "others" in found[6]
+
+
+def test_strings_of_files_as_others_write_them(tmp_path):
+    """Parquet as the Hub has it, with lists in it; JSON with a byte-order mark and escaped letters."""
+    rows = [{"question": "wer da", "answers": {"text": ["日本", "x"]}, "label": 1}, {"question": None, "answers": None}]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "a.parquet")
+    assert sorted(read_strings(tmp_path / "a.parquet")) == ["wer da", "x", "日本"]
+    (tmp_path / "a.json").write_bytes(codecs.BOM_UTF8 + json.dumps([{"text": "日本 é\nx"}]).encode())
+    assert list(read_strings(tmp_path / "a.json")) == ["日本 é\nx"]
+
+
+def test_a_build_takes_nothing_from_one_before_it_in_this_process(build, tmp_path):
+    """The same folder with another tokenizer and another benchmark, whose files lie where the last ones lay."""
+    documents = make_documents(20)
+    for name, text in (("none", "quite other words " * 5), ("first", documents[0])):
+        (tmp_path / f"{name}.txt").write_text(text)
+    one = make_bytelevel(tmp_path / "one")
+    build(documents, tokenizer=one, tokens_per_character=2, exclude=tmp_path / "none.txt")
+    corpus, report = build(documents, exclude=tmp_path / "first.txt", overwrite=True)
+    fresh, wanted = build(documents, "fresh", exclude=tmp_path / "first.txt")
+    assert report["dropped"]["excluded"] == wanted["dropped"]["excluded"]
+    assert corpus.tokens.tolist() == fresh.tokens.tolist() and len(corpus) == len(fresh) == 19
+
+
+def test_a_build_that_another_process_is_at_is_left_alone(build, tmp_path):
+    """Before it has done its first part, too."""
+    place = tmp_path / ".corpus.building"
+    place.mkdir()
+    (place / "work").touch()
+    theirs = FolderLock(place)
+    theirs.take()
+    with pytest.raises(BertsmithError, match="is being written by another process"):
+        build(make_documents(3))
+    assert (place / "work").exists()
+    theirs.release()
 
 
 def test_the_held_out_part_is_apart_and_depends_on_the_document_alone(build):

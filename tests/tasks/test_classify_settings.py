@@ -43,6 +43,20 @@ def test_one_label():
                       "positive": "a"}  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("labels", "why"),
+    [
+        ([("a",), ("b",), ("c",)], "there are 3 labels here"),
+        ([("a",), ("a", "b")], "these texts may have several labels"),
+        ([("b",), ("c",)], "positive: the label 'a' is not one"),
+    ],
+)
+def test_a_positive_label_is_one_of_two(labels, why):
+    """Elsewhere no F1 of one label is told, and the choice would have no effect."""
+    with pytest.raises(BertsmithError, match=why):
+        Classify.settle(examples(*labels), {"positive": "a"})
+
+
 @pytest.mark.parametrize("labels", [[("a",), ("b", "c")], [("a",), (), ("c", "b")]])
 def test_several_labels(labels):
     settings = Classify.settle(examples(*labels), {})

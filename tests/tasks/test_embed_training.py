@@ -205,6 +205,27 @@ def test_ranks_in_blocks_are_those_of_the_slow_way(count):
     assert found["recall@10"] == pytest.approx(seen.mean())
 
 
+def test_a_text_is_not_its_own_nearest():
+    """Pairs both ways round, and a chain: each text is some other one's pair, and its own vector the nearest to it."""
+    chance = np.random.default_rng(0)
+    near = {}
+    for group in ("ab", "cd", "efg"):
+        base = chance.normal(size=12)
+        near |= {text: base + 0.01 * chance.normal(size=12) for text in group}
+    examples = [PairExample(*pair) for pair in ("ab", "ba", "cd", "dc", "ef", "fg")]
+    vectors = [np.stack([near[e.text], near[e.pair]]) for e in examples]
+    found = {name: measure.point for name, measure in score_pairs(vectors, examples).items()}
+    right = []
+    for e in examples:
+        others = sorted({other.pair for other in examples} - {e.text})
+        cosines = [near[e.text] @ near[text] / np.linalg.norm(near[text]) for text in others]
+        right.append(others[int(np.argmax(cosines))] == e.pair)
+    assert found["accuracy@1"] == np.mean(right) >= 5 / 6
+    same = [*examples, PairExample("h", "h")]  # what is given as its own pair is right
+    vectors.append(np.stack([near["a"] * -1] * 2))
+    assert score_pairs(vectors, same)["accuracy@1"].point == (sum(right) + 1) / 7
+
+
 def test_correlations_are_scipys():
     from scipy.stats import pearsonr, spearmanr
 

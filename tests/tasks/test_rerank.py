@@ -13,9 +13,11 @@ from torch.nn import functional as F
 
 from bertsmith.data.examples import RankExample
 from bertsmith.errors import BertsmithError
+from bertsmith.evaluation.scoring import with_intervals
 from bertsmith.tasks.losses import Criterion
 from bertsmith.tasks.rerank import Rerank
 from bertsmith.tasks.result import Result
+from bertsmith.tasks.task import Row
 from bertsmith.training.settings import Training
 from bertsmith.training.study import TaskStudy
 
@@ -42,6 +44,13 @@ def make_examples(count, seed=0):
 def make_task(both, examples, **more):
     made = {**Rerank.settle(examples, {}), **more}
     return Rerank(both.ours.tokenizer, 64, made["truncate"], made)
+
+
+def bare_task(**known):
+    """A task that only scores answers."""
+    task = Rerank.__new__(Rerank)
+    task.settings, task.least, task.most = known, known.get("least", 0.0), known.get("most", 1.0)
+    return task
 
 
 def reference_logits(both, query, texts):
@@ -127,8 +136,7 @@ def test_labels_of_any_scale_become_shares(both, gains, ends):
 def test_measures_are_scikit_learns(queries):
     from sklearn.metrics import average_precision_score, ndcg_score
 
-    task = Rerank.__new__(Rerank)
-    task.least, task.most = 0.0, 2.0
+    task = bare_task(least=0.0, most=2.0)
     examples, answers, ap, ndcg = [], [], [], []
     for query in queries:
         gains = np.array([gain for gain, _ in query], dtype=float)
@@ -144,6 +152,43 @@ def test_measures_are_scikit_learns(queries):
     assert list(found) == ["mrr@10", "ndcg@10", "map", "recall@1"] and found["map"].among == len(ap)
     assert found["map"].point == pytest.approx(np.mean(ap) if ap else 0)
     assert found["ndcg@10"].point == pytest.approx(np.mean(ndcg) if ndcg else 0)
+
+
+@pytest.mark.parametrize("known", [{}, {"least": 0.0, "most": 1.0}, {"least": 0.0, "most": 3.0}])
+def test_grades_that_training_did_not_show_still_differ(known):
+    """A cross-encoder of others, or one that learnt 0 and 1, is measured by the grades that the data has."""
+    from sklearn.metrics import ndcg_score
+
+    gains, scores = [1.0, 3.0, 0.0, 2.0], [0.9, 0.8, 0.7, 0.6]
+    texts = ("a", "b", "c", "d")
+    said = Result([{"index": i, "text": text, "score": scores[i]} for i, text in enumerate(texts)])
+    found = bare_task(**known).score([said], [RankExample("q", texts, tuple(gains))])
+    assert found["ndcg@10"].point == pytest.approx(ndcg_score([gains], [scores], k=10))
+    assert found["recall@1"].point == pytest.approx(1 / 3)
+
+
+def test_the_least_of_other_grades_means_that_a_text_does_not_answer():
+    """As what is said of the column has it: from 1 (not at all) to 5 (perfectly)."""
+    said = Result([{"index": i, "text": text, "score": 1.0 - i} for i, text in enumerate("ab")])
+    examples = [RankExample("q", ("a", "b"), (1.0, 5.0))]
+    assert bare_task().score([said], examples)["mrr@10"].point == 0.5
+    assert [error["gold"] for error in bare_task().report([said], examples)["errors"]] == ["b"]
+    assert bare_task(least=0.0, most=5.0).score([said], examples)["mrr@10"].point == 1.0  # where training showed a 0
+
+
+def test_numbers_beyond_what_a_sigmoid_tells_apart_still_rank(both):
+    """The head of another library may give prices or percents."""
+    example = RankExample("q", ("low", "high", "middle"))
+    task = make_task(both, make_examples(2))
+    numbers = [torch.tensor([[number]]) for number in (50.0, 90.0, 70.0)]
+    result = task.answer(example, [Row([1], [0])] * 3, numbers)
+    assert [answer["text"] for answer in result] == ["high", "middle", "low"]
+
+
+def test_queries_that_nothing_answers_leave_a_score_that_says_nothing():
+    said = Result([{"index": 0, "text": "a", "score": 0.5}])
+    found = with_intervals(bare_task(least=0.0, most=1.0).score([said], [RankExample("q", ("a",), (0.0,))]), 1)
+    assert found["mrr@10"] == {"value": 0.0, "low": 0.0, "high": 1.0, "n": 0}
 
 
 def test_mistakes_and_what_cannot_be_scored(both):

@@ -12,6 +12,7 @@ from tasks.conlleval import conlleval
 from bertsmith.data.examples import TagExample
 from bertsmith.data.schemes import convert, find_scheme, write_tags
 from bertsmith.evaluation.intervals import compare
+from bertsmith.evaluation.scoring import with_intervals
 from bertsmith.tasks.entities import measure_tags, type_table
 from bertsmith.tasks.result import Result
 from bertsmith.tasks.tag import Tag
@@ -55,6 +56,18 @@ def test_all_hard_cases_together():
     table = type_table(found, gold, "iobes")
     assert [(row["label"], row["given"], row["support"]) for row in table] == [("X", 11, 14), ("Y", 4, 2)]
     assert scored["macro_f1"].point == pytest.approx(np.mean([row["f1"] for row in table]))
+
+
+def test_without_an_entity_there_is_a_score_all_the_same():
+    """Neither in the gold nor in what was found, as in a small development set; beside a model that finds some, too."""
+    gold = [["O", "O"], ["O"]]
+    none, some = (measure_tags(found, gold, "iob2") for found in (gold, [["B-X", "O"], ["O"]]))
+    told = with_intervals(none, 2)
+    assert told["accuracy"]["value"] == 1.0
+    assert all(told[name]["value"] == told[name]["low"] == 0.0 for name in ("f1", "macro_f1"))
+    for name in none:
+        assert compare(none[name], none[name]).p == 1.0
+        assert compare(none[name], some[name]).difference == none[name].point - some[name].point
 
 
 def test_taggers_that_find_other_types_are_compared():

@@ -82,6 +82,34 @@ def test_the_best_checkpoint_is_the_last_of_the_best(make):
     assert not torch.equal(weights[2], weights[6])
 
 
+def test_a_kill_behind_a_best_checkpoint_does_not_lose_the_one_before(make, monkeypatch):
+    """The run goes on from before it, and on another machine, or by a GPU's other sums, may not come to it again."""
+    loop = make([0.7, 0.8])
+    save = loop.folder.save_last
+
+    def kill(step, *more):
+        if step == 4:
+            raise KeyError("killed")
+        save(step, *more)
+
+    monkeypatch.setattr(loop.folder, "save_last", kill)
+    with pytest.raises(KeyError):
+        loop.run()
+    again = make([0.6, 0.5, 0.4])
+    outcome = again.run()
+    assert outcome.progress.best_step == 2
+    assert [path.name for path in again.folder.checkpoints.glob("best-*")] == ["best-000002"]
+    assert (again.folder.best(2) / "model.safetensors").exists()
+
+
+def test_a_value_that_is_no_number_is_worse_than_any(make):
+    """As a correlation may be while all answers are the same."""
+    nan = float("nan")
+    outcome = make([nan, 0.2, nan, 0.1], patience=3).run()
+    assert (outcome.progress.best_step, outcome.progress.best_value) == (4, 0.2)
+    assert outcome.progress.since_best == 2
+
+
 def test_training_stops_when_it_no_longer_helps(make):
     notes = Notes()
     outcome = make([0.5, 0.7, 0.6, 0.7], [notes], patience=1, epochs=9).run()

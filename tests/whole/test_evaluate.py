@@ -55,6 +55,18 @@ def test_the_numbers_are_those_of_scikit_learn(folders):
     assert (found["task"], found["data"], found["examples"]) == ("classify", "data", 58)
 
 
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"positive": "posi"}, "positive: the label 'posi' is not one of the model's .*did you mean 'pos'"),
+        ({"question_length": 8}, "question_length is for span and has no use in classify"),
+    ],
+)
+def test_a_choice_that_would_have_no_effect_is_refused(folders, settings, why):
+    with pytest.raises(BertsmithError, match=why):
+        bertsmith.evaluate(folders / "poor", reviews("a"), **settings)
+
+
 def test_two_models_side_by_side(folders):
     rows = reviews("a")
     found = bertsmith.evaluate(folders / "good", rows, compare=folders / "poor")

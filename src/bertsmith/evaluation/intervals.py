@@ -30,7 +30,12 @@ class Comparison:
 
 
 def interval(measure: Measure, *, level: float = 0.95, samples: int = 2000, seed: int = 0) -> tuple[float, float]:
-    """Between which values `measure` lies with this confidence; samples where it is undefined (nan) are left out."""
+    """Between which values `measure` lies with this confidence; samples where it is undefined (nan) are left out.
+
+    Where examples are there, but none of them counts, it may be anything.
+    """
+    if measure.among == 0 and measure.is_share:
+        return 0.0, 1.0
     _check(measure)
     kinds, kind_of = _group(measure.counts)
     values = [measure.value(weights @ kinds) for weights in _draw(kind_of, len(kinds), samples, seed)]
@@ -70,7 +75,7 @@ def _lay_out(measure: Measure, labels: tuple[str, ...]) -> Measure:
     """The same with the counts of each of these labels in its place: models number their labels each in its own way."""
     places = [labels.index(label) for label in measure.labels]
     counts = np.zeros((len(measure.counts), 3, len(labels)), dtype=measure.counts.dtype)
-    counts[:, :, places] = measure.counts.reshape(len(counts), 3, -1)
+    counts[:, :, places] = measure.counts.reshape(len(counts), 3, len(places))
     return replace(measure, counts=counts.reshape(len(counts), -1), labels=labels)
 
 
@@ -99,6 +104,8 @@ def _swap(a: Measure, b: Measure, kinds: Array, sizes: Array, samples: int, seed
 def _group(counts: Array) -> tuple[Array, Array]:
     """The kinds of rows there are, and each row's kind: a million right answers are one row that counts a million."""
     rows = np.ascontiguousarray(counts)
+    if not rows.shape[1]:  # of tags without an entity, gold or found, there is nothing to count: all are alike
+        return rows[:1].astype(np.float64), np.zeros(len(rows), dtype=np.int64)
     whole = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1])))[:, 0]
     _, firsts, kind_of = np.unique(whole, return_index=True, return_inverse=True)
     return rows[firsts].astype(np.float64), kind_of

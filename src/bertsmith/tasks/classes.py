@@ -81,6 +81,14 @@ def positive_label(labels: Sequence[str]) -> int:
     return 0 if letters[1] in {word + letters[0] for word in _NOT} else 1
 
 
+def take_positive(given: str, labels: Sequence[str], several: bool) -> str:
+    """The label of two that was chosen as the one whose F1 is told; where nothing would come of it, an error."""
+    if several or len(labels) != 2:
+        why = "these texts may have several labels" if several else f"there are {len(labels):,} labels here"
+        raise BertsmithError(f"positive names the label of two whose F1 is told, but {why}; leave it out.")
+    return labels[label_number(given, labels, "positive")]
+
+
 def gold_matrix(examples: Sequence[TextExample], labels: Sequence[str]) -> Array:
     """Which labels each example has, (examples, labels)."""
     gold = np.zeros((len(examples), len(labels)), dtype=bool)

@@ -25,6 +25,7 @@ from bertsmith.tasks.classes import (
     label_number,
     positive_label,
     settle_labels,
+    take_positive,
 )
 from bertsmith.tasks.losses import Criterion, diverge
 from bertsmith.tasks.measures import Array, Measure
@@ -79,7 +80,7 @@ class Classify(TrainedTask[TextExample, Result]):
         settings |= {"truncate": choices.get("truncate") or cls.truncation, "length": choices.get("length")}
         settings |= settle_pairs(examples)
         if choices.get("positive") is not None:
-            settings["positive"] = labels[label_number(str(choices["positive"]), labels, "positive")]
+            settings["positive"] = take_positive(choices["positive"], labels, several)
         fixed = calibration.fixed_threshold(choices.get("thresholds"), several)
         if fixed is not None:
             settings["thresholds"] = [fixed] * len(labels)

@@ -25,7 +25,10 @@ def to_units(vectors: Array) -> Array:
 
 
 def score_pairs(answers: Sequence[Array], examples: Sequence[PairExample]) -> dict[str, Measure]:
-    """Each text ranks the pairs and negatives of all examples; right are the pairs of all texts equal to it."""
+    """Each text ranks the pairs and negatives of all examples; right are the pairs of all texts equal to it.
+
+    Itself, where it is another one's pair or negative, it does not rank: it would always be the nearest.
+    """
     right, _ = find_right(examples)
     found = [ranking for ranking, _ in rank_all(answers, examples)]
     measures = score_rankings(found, [dict.fromkeys(some, 1.0) for some in right], cuts=(DEEP,))
@@ -48,9 +51,10 @@ def find_right(examples: Sequence[PairExample]) -> tuple[list[set[int]], list[st
 
 
 def rank_all(answers: Sequence[Array], examples: Sequence[PairExample]) -> Iterator[tuple[list[int], float]]:
-    """For each text its best candidates by cosine, and the best one's."""
+    """For each text its best candidates by cosine, and the best one's; its equal is none, unless it belongs to it."""
     places: dict[str, int] = {}
     rows: list[Array] = []
+    selves = {example.text.strip() for example in examples if example.text.strip() == example.pair.strip()}
     for vectors, example in zip(answers, examples, strict=True):
         for vector, text in zip(np.asarray(vectors)[1:], (example.pair, *example.negatives), strict=True):
             if places.setdefault(text.strip(), len(places)) == len(rows):
@@ -60,8 +64,11 @@ def rank_all(answers: Sequence[Array], examples: Sequence[PairExample]) -> Itera
     candidates = to_units(np.stack(rows))
     for start in range(0, len(answers), BLOCK):
         asked = to_units(np.stack([np.asarray(vectors)[0] for vectors in answers[start : start + BLOCK]]))
-        for cosines in asked @ candidates.T:
+        for example, cosines in zip(examples[start : start + BLOCK], asked @ candidates.T, strict=True):
+            own = places.get(example.text.strip())
             count = min(DEEP, len(cosines))
+            if own is not None and example.text.strip() not in selves:
+                cosines[own], count = -np.inf, min(DEEP, len(cosines) - 1)
             best = np.argpartition(-cosines, count - 1)[:count]
             best = best[np.lexsort((best, -cosines[best]))]
             yield best.tolist(), float(cosines[best[0]])

@@ -131,13 +131,13 @@ class Rerank(TrainedTask[RankExample, Result]):
         shown = leads if self.raw else sigmoid(leads)
         answers = [
             {"index": int(i), "text": example.texts[i], "score": float(shown[i])}
-            for i in np.argsort(-shown, kind="stable")[: self.top_k]
+            for i in np.argsort(-leads, kind="stable")[: self.top_k]  # from about 37 on every sigmoid is 1
         ]
         return Result(answers, truncated=sum(row.dropped for row in rows))
 
     def score(self, answers: Sequence[Result], examples: Sequence[RankExample]) -> dict[str, Measure]:
         """Over the queries that some text answers: of the others no order is right."""
-        right = [self._right(example) for example in examples]
+        right = self._right(examples)
         kept = [i for i, some in enumerate(right) if some]
         found = [[answer["text"].strip() for answer in answers[i]] for i in kept]
         scored = score_rankings(found, [right[i] for i in kept], cuts=(1,))
@@ -146,21 +146,30 @@ class Rerank(TrainedTask[RankExample, Result]):
     def report(self, answers: Sequence[Result], examples: Sequence[RankExample]) -> dict[str, Any]:
         """The queries whose first text does not answer, the surest first."""
         errors = []
-        for result, example in zip(answers, examples, strict=True):
-            right = self._right(example)
+        for result, example, right in zip(answers, examples, self._right(examples), strict=True):
             if right and result[0]["text"].strip() not in right:
                 errors.append({"text": example.query, "where": example.where, "predicted": result[0]["text"],
                                "gold": max(right, key=right.__getitem__), "score": result[0]["score"]})  # fmt: skip
         return {"labels": [], "errors": sorted(errors, key=lambda error: -error["score"])[:MISTAKES]}
 
-    def _right(self, example: RankExample) -> dict[Any, float]:
-        """The texts that answer, with their gains; one whose labels are unknown cannot be scored."""
-        if example.gains is None:
-            raise BertsmithError(f"{example.where or 'An example'} has no label to score by; give one or take it out.")
-        found: dict[Any, float] = {}
-        for text, gain in zip(example.texts, map(self.share, example.gains), strict=True):
-            if gain > 0:
-                found[text.strip()] = max(gain, found.get(text.strip(), 0.0))
+    def _right(self, examples: Sequence[RankExample]) -> list[dict[Any, float]]:
+        """The texts that answer each query, with their gains; one whose labels are unknown cannot be scored.
+
+        Gains are the labels less the one that means "not at all": by the training data, or where the folder says
+        nothing of that by these examples. A label above all that training showed is worth more than those.
+        """
+        unknown = next((example.where for example in examples if example.gains is None), None)
+        if unknown is not None:
+            raise BertsmithError(f"{unknown or 'An example'} has no label to score by; give one or take it out.")
+        gains = [gain for example in examples for gain in example.gains or ()]
+        least = self.least if "least" in self.settings or not gains else scale_of(gains)[0]
+        found: list[dict[Any, float]] = []
+        for example in examples:
+            some: dict[Any, float] = {}
+            for text, gain in zip(example.texts, example.gains or (), strict=True):
+                if gain > least:
+                    some[text.strip()] = max(gain - least, some.get(text.strip(), 0.0))
+            found.append(some)
         return found
 
 

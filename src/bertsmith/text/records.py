@@ -105,6 +105,13 @@ def read_parquet_texts(path: Path, packing: str, field: str, start: int, end: in
                 yield number, record_text({field: value}, field, f"{path}, row {number:,}")
 
 
+def read_parquet_rows(path: Path, packing: str) -> Iterator[dict[str, Any]]:
+    """All rows with all their columns, a few at a time."""
+    with _parquet(path, packing) as file:
+        for batch in file.iter_batches(256):
+            yield from batch.to_pylist()
+
+
 def _parquet(path: Path, packing: str) -> Any:
     try:
         import pyarrow

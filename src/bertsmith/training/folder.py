@@ -136,10 +136,8 @@ class RunFolder:
         return self.checkpoints / f"best-{step:06d}"
 
     def save_best(self, step: int, write_model: Callable[[Path], None]) -> None:
+        """Those before it go with the next checkpoint to go on from: until then a kill takes the run back to them."""
         self._write(self.best(step), write_model, {})
-        for old in self.checkpoints.glob("best-*"):
-            if old != self.best(step):
-                shutil.rmtree(old, ignore_errors=True)
 
     def save_last(
         self, step: int, write_model: Callable[[Path], None], optimizer: Mapping[str, Tensor], state: Mapping[str, Any],
@@ -150,6 +148,7 @@ class RunFolder:
         if self._log is not None:  # the log must be as safe as the checkpoint that knows its length
             os.fsync(self._log.fileno())
         known = {**state, "step": step, "log_bytes": self.log_bytes()}
+        kept = {path.name, self.best(state.get("best_step", 0)).name}
 
         def write(folder: Path) -> None:
             write_model(folder)
@@ -157,8 +156,8 @@ class RunFolder:
 
         def save() -> None:
             self._write(path, write, known)
-            for old in self.checkpoints.glob("last-*"):
-                if old != path:
+            for old in [*self.checkpoints.glob("last-*"), *self.checkpoints.glob("best-*")]:
+                if old.name not in kept:
                     shutil.rmtree(old, ignore_errors=True)
 
         if is_later:

@@ -227,7 +227,7 @@ class Loop:
         metrics = self.evaluate()
         name, value = next(iter(metrics.items()))
         best, sign = self.progress.best_value, -1 if name.endswith("_loss") else 1
-        is_better = best is None or sign * value > sign * best
+        is_better = best is None or sign * value > sign * best or (best != best and value == value)  # any is above NaN
         # Of equal ones the later is the better trained: a small development set is soon without a mistake.
         is_best = is_better or value == best
         self.progress.since_best = 0 if is_better else self.progress.since_best + 1

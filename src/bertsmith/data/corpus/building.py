@@ -110,7 +110,7 @@ class Build:
         jobs = []
         for part in cut_parts(self.sources, unit="line" if self.settings.codes else self.settings.unit):
             key = digest([_STAGED, common, files[part.source.path], part.start, part.end])
-            jobs.append(Job(key, part, self.settings, self.building))
+            jobs.append(Job(key, part, self.settings, self.building, digest(common)))
         wanted = {job.key for job in jobs}
         for folder in (self.building / "parts").glob("*"):
             if folder.name not in wanted:  # of other settings, or cut short

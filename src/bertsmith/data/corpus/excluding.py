@@ -1,7 +1,7 @@
 """Benchmarks stay out of the corpus. In: their files. Out: which paragraphs share a run of words with one of them.
 
-Every string in a file counts: the lines and cells of text and tables, all strings of JSON at any depth, the sentences
-of CoNLL. Words are compared without case and punctuation; a CJK character is a word.
+Every string in a file counts: the lines and cells of text and tables, all strings of JSON and Parquet at any depth, the
+sentences of CoNLL. Words are compared without case and punctuation; a CJK character is a word.
 """
 
 import json
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bertsmith.errors import BertsmithError
+from bertsmith.text.records import read_parquet_rows
 from bertsmith.text.streams import PACKINGS, decode, open_stream, refuse_binary
 
 _WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
@@ -127,13 +128,17 @@ def gather_grams(files: Sequence[Path], size: int) -> tuple[Excluded, list[dict[
 def read_strings(path: Path) -> Iterator[str]:
     """Every string in a file, whatever it is made of."""
     packing = PACKINGS.get(path.suffix.lower(), "")
+    suffix = (path.with_suffix("") if packing else path).suffix.lower()
+    if suffix in (".parquet", ".pq"):
+        for row in read_parquet_rows(path, packing):
+            yield from _strings_in([row])
+        return
     with open_stream(path, packing) as stream:
         raw = stream.read(_LONGEST + 1)
     if len(raw) > _LONGEST:
         raise BertsmithError(f"{path} is larger than {_LONGEST >> 30} GiB, too large for a file to exclude; split it.")
     refuse_binary(raw[:4096], path)
-    text = decode(raw, path, packing, 0)
-    suffix = (path.with_suffix("") if packing else path).suffix.lower()
+    text = decode(raw, path, packing, 0).removeprefix("\ufeff")
     if suffix in (".json", ".jsonl", ".ndjson"):
         yield from _json_strings(text)
     elif suffix in _TAGGED:
@@ -154,6 +159,10 @@ def _json_strings(text: str) -> Iterator[str]:
                 values.append(json.loads(line))
             except (ValueError, RecursionError):
                 values.append(line)
+    yield from _strings_in(values)
+
+
+def _strings_in(values: list[Any]) -> Iterator[str]:
     while values:
         value = values.pop()
         if isinstance(value, str):

@@ -53,6 +53,7 @@ class Job:
     part: Part
     settings: CorpusSettings
     building: Path
+    common: str = ""  # changes with the tokenizer, the excluded files and the settings
 
     @property
     def folder(self) -> Path:
@@ -116,8 +117,8 @@ def _stage_codes(job: Job, staged: Staged) -> None:
 
 
 def _stage_text(job: Job, staged: Staged) -> None:
-    encoder, size, unknown = _encoder(str(job.building / TOKENIZER))
-    excluded = _excluded(str(job.building / GRAMS), job.settings.gram)
+    encoder, size, unknown = _encoder(str(job.building / TOKENIZER), job.common)
+    excluded = _excluded(str(job.building / GRAMS), job.settings.gram, job.common)
     kind, most = choose_dtype(size), job.settings.most_tokens(size)
     for texts in _clean_blocks(job, staged, excluded):
         ends = [sentence_ends(text) for text in texts]
@@ -269,12 +270,15 @@ def _add_signatures(
 
 
 @lru_cache(maxsize=1)
-def _encoder(folder: str) -> tuple[Encoder, int, int | None]:
-    """One for all parts that a process does, so that what it learnt of words stays."""
+def _encoder(folder: str, common: str) -> tuple[Encoder, int, int | None]:
+    """One for all parts that a process does, so that what it learnt of words stays.
+
+    `common` tells builds apart: the next one into the same folder has another tokenizer in its place.
+    """
     tokenizer = Tokenizer.from_folder(folder)
     return Encoder(tokenizer), tokenizer.size, tokenizer.unk_id
 
 
 @lru_cache(maxsize=1)
-def _excluded(folder: str, size: int) -> Excluded | None:
+def _excluded(folder: str, size: int, common: str) -> Excluded | None:
     return Excluded.load(Path(folder), size) if Path(folder).exists() else None
