@@ -10,9 +10,9 @@ import torch
 from oracle import as_batch, distance, load_saved, make_reference, make_rows, run_reference, unpad
 
 from bertsmith.errors import BertsmithError
-from bertsmith.models.adapter_folders import ADAPTER, ADAPTER_CONFIG
 from bertsmith.models.adapters import fingerprint, read_adapter, write_adapter, write_member
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from bertsmith.models.files import ADAPTER, ADAPTER_CONFIG
 from bertsmith.models.fitting import fit_head
 from bertsmith.models.lora import LoraShape, each_low, put_lora
 
