@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.errors import BertsmithError
-from bertsmith.models.adapter_folders import MEMBERS
+from bertsmith.models.adapter_folders import MEMBERS, is_adapter
 from bertsmith.models.adapters import write_adapter, write_member
 from bertsmith.models.checkpoint import Checkpoint, save_checkpoint
-from bertsmith.models.files import TASK_FILE, write_json
+from bertsmith.models.files import TASK_FILE, write_json, written_aside
 from bertsmith.models.lora import give_lora
 from bertsmith.models.sentence import write_sentence
 from bertsmith.resident import NAMED
@@ -54,6 +54,19 @@ def read_tokenizer(model: "Model") -> Tokenizer:
             f"has {model.checkpoint.config.vocabulary:,} rows; they do not belong together."
         )
     return tokenizer
+
+
+def save_model(model: "Model", folder: Path) -> None:
+    """`write_model` into a folder where another model may lie; its adapters would not fit this one."""
+    there = [place.name for place in sorted((folder / MEMBERS).glob("*")) if is_adapter(place)]
+    others = [name for name in there if name not in model.adapters]
+    if others:
+        raise BertsmithError(
+            f"{folder / MEMBERS} holds the adapter {others[0]!r}, which the model to be saved does not have; give "
+            "another folder, or move that away."
+        )
+    with written_aside(folder) as aside:
+        write_model(model, aside)
 
 
 def write_model(model: "Model", folder: Path) -> None:

@@ -15,9 +15,9 @@ from bertsmith.arguments import checked
 from bertsmith.classifying import classify_texts, follow_texts, judge_labels, refuse_mixture, score_texts
 from bertsmith.describing import describe, name_in_a_line
 from bertsmith.embedding import compare_texts, embed_texts
-from bertsmith.keeping import find_settings, read_tokenizer, write_model
+from bertsmith.keeping import find_settings, read_tokenizer, save_model
 from bertsmith.models.checkpoint import Checkpoint
-from bertsmith.models.files import take_folder, written_aside
+from bertsmith.models.files import take_folder
 from bertsmith.models.sentence import Sentence
 from bertsmith.resident import find_default_home, find_home, put_adapter
 from bertsmith.tasks.alignment import split_text
@@ -260,8 +260,7 @@ class Model:
     @checked("folder")
     def save(self, folder: str | Path) -> None:
         """Write a folder that this and other libraries open; nothing is there until everything is."""
-        with written_aside(take_folder(folder)) as aside:
-            write_model(self, aside)
+        save_model(self, take_folder(folder))
 
     def info(self) -> dict[str, Any]:
         """What is in the folder."""

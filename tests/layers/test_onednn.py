@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from bertsmith.data.batch import Batch
 from bertsmith.layers import onednn
-from bertsmith.layers.config import Config
+from bertsmith.layers.config import Config, HeadShape
 from bertsmith.models.network import Network
 
 CPU = torch.device("cpu")
@@ -45,6 +45,20 @@ def test_a_frozen_matrix_gets_no_gradient():
     onednn.multiply(x, weight, None).sum().backward()
     assert weight.grad is None
     torch.testing.assert_close(x.grad, weight.sum(dim=0).expand(8, 4))
+
+
+@needs_onednn
+def test_a_pass_that_asks_for_no_place_has_a_gradient_of_nothing(monkeypatch):
+    monkeypatch.setattr(onednn, "is_quicker", lambda: True)
+    config = Config("bert", vocabulary=60, width=32, depth=2, heads=4, inner=48, positions=32)
+    network = Network(config, {"tag": HeadShape("tokens", outputs=3, dense=32)})
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    batch, at = Batch.of([[1, 2, 3], [4, 5]]), torch.zeros(0, dtype=torch.long)
+    scores = network.score(network(batch.wanting(network.places(batch, "tag", at))), batch, "tag", at)
+    assert scores.shape == (0, 3)
+    scores.sum().backward()
+    assert all(not p.grad.any() for p in network.parameters() if p.grad is not None)
 
 
 @needs_onednn

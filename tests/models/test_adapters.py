@@ -10,9 +10,9 @@ import torch
 from oracle import as_batch, distance, load_saved, make_reference, make_rows, run_reference, unpad
 
 from bertsmith.errors import BertsmithError
-from bertsmith.models.adapter_folders import ADAPTER, ADAPTER_CONFIG
 from bertsmith.models.adapters import fingerprint, read_adapter, write_adapter, write_member
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from bertsmith.models.files import ADAPTER, ADAPTER_CONFIG
 from bertsmith.models.fitting import fit_head
 from bertsmith.models.lora import LoraShape, each_low, put_lora
 
@@ -175,6 +175,7 @@ def change(folder: Path, **settings: Any) -> None:
         ({"peft_type": "IA3"}, "peft_type"),
         ({"bias": "all"}, "bias"),
         ({"rank_pattern": {"query": 8}}, "rank_pattern"),
+        ({"init_lora_weights": "corda"}, "init_lora_weights"),
         ({"r": "four"}, "r and lora_alpha"),
     ],
 )
@@ -183,6 +184,25 @@ def test_what_is_not_read_is_refused(settings: dict[str, Any], told: str, base: 
     change(tmp_path / "adapter", **settings)
     with pytest.raises(BertsmithError, match=told):
         read_adapter(tmp_path / "adapter", load_checkpoint(base))
+
+
+@pytest.mark.parametrize("begun", ["gaussian", "orthogonal", "pissa", "olora"])
+def test_however_an_adapter_began_it_says_what_it_says_in_peft_or_is_refused(begun: str, tmp_path: Path) -> None:
+    """Some take what they begin with out of the base's matrices, so that they mean nothing on the base as it is."""
+    reference = make_reference("bert", "classify")
+    base, rows = load_saved(reference, tmp_path / "base"), make_rows(reference)
+    shape = peft.LoraConfig(task_type="SEQ_CLS", r=4, target_modules=["query", "value"], init_lora_weights=begun)
+    model = peft.get_peft_model(reference, shape).eval()
+    for name, parameter in model.named_parameters():
+        if "lora_" in name:
+            torch.nn.init.normal_(parameter, std=0.2, generator=torch.Generator().manual_seed(len(name)))
+    model.save_pretrained(tmp_path / "adapter")
+    if begun in ("pissa", "olora"):
+        with pytest.raises(BertsmithError, match=f"init_lora_weights = '{begun}', which is not read here"):
+            read_adapter(tmp_path / "adapter", base)
+        return
+    ours = read_adapter(tmp_path / "adapter", base)
+    assert distance(score(ours, "classify", rows), reference_scores(model, "classify", rows)) < 1e-5
 
 
 def test_another_base_is_refused(base: Path, tmp_path: Path) -> None:

@@ -445,9 +445,13 @@ def test_saving_over_another_model(saved: Path, tmp_path: Path):
     shutil.copytree(saved, tmp_path / "out")
     (tmp_path / "out" / "modules.json").write_text("[]")
     (tmp_path / "out" / "added_tokens.json").write_text('{"[X]": 3}')
+    (tmp_path / "out" / "bertsmith.json").write_text('{"task": "classify", "settings": {"labels": ["a", "b", "c"]}}')
+    (tmp_path / "out" / "adapter_config.json").write_text("{}")
     (tmp_path / "out" / "notes.txt").write_text("mine")
     bertsmith.load(saved).save(tmp_path / "out")
-    bertsmith.load(tmp_path / "out").embed("a b")
+    found = bertsmith.load(tmp_path / "out")
+    found.embed("a b")
+    assert found.trained == {} and list(found.checkpoint.heads) == list(bertsmith.load(saved).checkpoint.heads)
     assert (tmp_path / "out" / "notes.txt").read_text() == "mine"
 
 

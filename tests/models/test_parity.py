@@ -135,3 +135,10 @@ def test_every_row_of_every_table_is_used():
         named = [t for theirs in family.names.values() for t in ((theirs,) if isinstance(theirs, str) else theirs)]
         layers = [n.replace("*", "1" if config.distinct > 1 else "0") for n in named]
         assert [n for n in layers if not any(u.startswith(f"{family.prefix}.{n}") for u in used)] == []
+
+
+@pytest.mark.parametrize("head", ["classify", "tag", "span", "choose", "mask"])
+def test_a_modernbert_head_leaves_out_in_training_what_the_reference_does(head, tmp_path):
+    reference = make_reference("modernbert", head, classifier_dropout=0.4)
+    network = load_saved(reference, tmp_path).network
+    assert network.heads[head].dropout == (reference.drop.p if hasattr(reference, "drop") else 0)

@@ -95,8 +95,27 @@ def test_a_page_is_read_in_the_encoding_it_names():
     assert next(read_documents(raw, "a.html")).text == "naïve café"
     raw = '<meta charset="utf-8"><p>naïve café</p>'.encode()
     assert next(read_documents(raw, "a.html")).text == "naïve café"
+    raw = b'<meta charset="iso-8859-1"><p>caf\xe9 \x81</p>'  # which Windows-1252 does not have
+    assert next(read_documents(raw, "a.html")).text == "café \x81"
     with pytest.raises(BertsmithError, match="is not UTF-8"):
         next(read_documents(b'<meta charset="klingon">\xff', "a.html"))
+
+
+@pytest.mark.parametrize(
+    ("named", "typed", "text"),
+    [
+        ("iso-8859-1", "cp1252", "“She said” – it’s 5 €"),
+        ("us-ascii", "cp1252", "naïve"),
+        ("iso-8859-9", "cp1254", "“ağ”"),
+        ("gb2312", "gbk", "朱镕基"),
+        ("shift_jis", "cp932", "①髙橋"),
+        ("euc-kr", "cp949", "똠방각하"),
+    ],
+)
+def test_the_name_of_an_encoding_means_what_it_means_in_a_browser(named, typed, text):
+    """Pages that name an old encoding are typed in a larger one; the Encoding Standard lays down which."""
+    raw = f'<meta charset="{named}"><p>{text}</p>'.encode(typed)
+    assert next(read_documents(raw, "a.html")).text == text
 
 
 @given(st.text(alphabet="<>/ab&;!-p \n\"'="))

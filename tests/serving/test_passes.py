@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 import bertsmith
 from bertsmith.data.examples import TextExample
+from bertsmith.layers.mixing import FeatureShape
+from bertsmith.models.fitting import fit_head
 from bertsmith.serving.passes import Together, Wanted, find_encoder
 from bertsmith.tasks.alignment import split_text
 from bertsmith.tasks.classify import Classify
@@ -106,6 +108,20 @@ def test_masks_with_and_without_targets_share_a_pass(both):
     network, made = both.checkpoint.network, (both.tokenizer, both.limit, "head")
     tasks = [Fill(*made, 3), Fill(*made, 5, ["good", "bad"]), Fill(*made, 7), Fill(*made, 5, ["film"])]
     wanted = [Wanted(row, task, network) for task in tasks for row in next(task.talk("the [MASK] was good", []))]
+    with torch.inference_mode():
+        found = Together(torch.device("cpu")).score(wanted)
+        for one, scores in zip(wanted, found, strict=True):
+            (alone,) = Together(torch.device("cpu")).score([one])
+            torch.testing.assert_close(scores, alone, rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize("layers", ["mix", "last"])
+def test_a_head_that_reads_several_layers_has_its_own_beside_tasks_that_read_the_last(both, layers):
+    shape = FeatureShape(layers, recurrent=0 if layers == "mix" else both.checkpoint.config.width // 2)
+    network = fit_head(both.checkpoint, "classify", ["good", "bad"], features=shape)[0].network.eval()
+    made = (both.tokenizer, both.limit, "head")
+    tasks = [Classify(*made, {"labels": ["good", "bad"], "several": False}), Hidden(*made)]
+    wanted = [Wanted(row, task, network) for task in tasks for text in TEXTS for row in rows_of(task, text)]
     with torch.inference_mode():
         found = Together(torch.device("cpu")).score(wanted)
         for one, scores in zip(wanted, found, strict=True):

@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import peft
@@ -137,6 +138,29 @@ def test_a_base_is_saved_with_its_adapters(adapters, encoder, tmp_path):
     again = bertsmith.load(tmp_path / "all")
     assert list(again.adapters) == ["better", "liked", "names"]
     assert answers(ask(again.adapters)) == answers(ask(together.adapters))
+
+
+def test_a_model_does_not_come_between_adapters_and_their_base(adapters, encoder, tmp_path):
+    bertsmith.load(encoder, adapters={"liked": adapters["liked"]}).save(tmp_path / "all")
+    with pytest.raises(BertsmithError, match="holds the adapter 'liked', which the model to be saved does not have"):
+        bertsmith.load(adapters["better"]).save(tmp_path / "all")
+    assert list(bertsmith.load(tmp_path / "all").adapters) == ["liked"]
+
+
+def test_a_whole_model_in_the_place_of_an_adapter_is_what_opens(adapters, encoder, tmp_path):
+    """The files of the adapter that was there made it answer in the place of the model that was trained over it."""
+    settings = {**LEARN, "model": encoder, "epochs": 1, "check": False, "out": tmp_path / "run"}
+    bertsmith.finetune("classify", reviews(), reviews(), **settings)
+    run = bertsmith.finetune("classify", reviews(), reviews(), **{**settings, "lora": 0, "overwrite": True})
+    (tmp_path / "plain").mkdir()
+    for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(tmp_path / "run" / name, tmp_path / "plain")
+    theirs = transformers.pipeline("text-classification", model=str(tmp_path / "plain"), top_k=None)("a fine song")
+    for found in (run.model, bertsmith.load(tmp_path / "run")):
+        assert [a["score"] for a in found.classify("a fine song")] == pytest.approx([a["score"] for a in theirs[0]])
+    run.model.save(tmp_path / "saved")
+    bertsmith.load(encoder, adapters=adapters).use("better").save(tmp_path / "saved")
+    assert bertsmith.load(tmp_path / "saved").trained["settings"]["pairs"]
 
 
 def test_evaluate_and_go_on_training_from_one(adapters, tmp_path):

@@ -11,11 +11,21 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from bertsmith.keeping import write_model
-from bertsmith.models.adapter_folders import ADAPTER, ADAPTER_CONFIG, MEMBERS
+from bertsmith.models.adapter_folders import MEMBERS
 from bertsmith.models.adapters import fingerprint
 from bertsmith.models.checkpoint import load_checkpoint
 from bertsmith.models.compact import Store, read_compact, take_store, write_compact
-from bertsmith.models.files import COMPACT, COMPACT_ADAPTER, TASK_FILE, WEIGHTS, read_json, read_noted, write_json
+from bertsmith.models.files import (
+    ADAPTER,
+    ADAPTER_CONFIG,
+    COMPACT,
+    COMPACT_ADAPTER,
+    TASK_FILE,
+    WEIGHTS,
+    read_json,
+    read_noted,
+    write_json,
+)
 from bertsmith.resident import DEFAULTS, NAMED, check_able, check_defaults
 
 if TYPE_CHECKING:

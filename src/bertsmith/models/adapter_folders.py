@@ -3,15 +3,15 @@
 from pathlib import Path
 
 from bertsmith.errors import BertsmithError
-from bertsmith.models.files import COMPACT_ADAPTER, read_json
+from bertsmith.models.files import ADAPTER_CONFIG, ADAPTER_FILES, read_json
 from bertsmith.models.hub import locate
 from bertsmith.models.sentence import read_sentence
 
-ADAPTER, ADAPTER_CONFIG, MEMBERS = "adapter_model.safetensors", "adapter_config.json", "adapters"
+MEMBERS = "adapters"  # the folder in which a base has its own
 
 
 def is_adapter(folder: Path) -> bool:
-    return any((folder / name).exists() for name in (ADAPTER, ADAPTER_CONFIG, COMPACT_ADAPTER))
+    return any((folder / name).exists() for name in ADAPTER_FILES)
 
 
 def is_member(folder: Path) -> bool:

@@ -16,18 +16,20 @@ from torch import Tensor
 from bertsmith.errors import BertsmithError
 from bertsmith.layers.config import HeadShape
 from bertsmith.layers.linear import Linear
-from bertsmith.models.adapter_folders import (
-    ADAPTER,
-    ADAPTER_CONFIG,
-    find_base,
-    find_encoder,
-    find_members,
-    is_adapter,
-)
+from bertsmith.models.adapter_folders import find_base, find_encoder, find_members, is_adapter
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint
 from bertsmith.models.compact import read_compact
 from bertsmith.models.family import FamilyHead
-from bertsmith.models.files import COMPACT_ADAPTER, TASK_FILE, read_json, read_noted, write_json, write_tensors
+from bertsmith.models.files import (
+    ADAPTER,
+    ADAPTER_CONFIG,
+    COMPACT_ADAPTER,
+    TASK_FILE,
+    read_json,
+    read_noted,
+    write_json,
+    write_tensors,
+)
 from bertsmith.models.fitting import name_labels
 from bertsmith.models.hub import name_of
 from bertsmith.models.lora import check_usual, each_low, fill_lora, give_lora, lay_lora, name_targets

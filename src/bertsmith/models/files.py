@@ -23,12 +23,14 @@ from bertsmith.data.folders import refuse_name
 from bertsmith.errors import BertsmithError
 
 WEIGHTS = "model.safetensors"
+ADAPTER, ADAPTER_CONFIG = "adapter_model.safetensors", "adapter_config.json"
 COMPACT, COMPACT_ADAPTER = "model.compact.safetensors", "adapter_model.compact.safetensors"  # see compact.py
+ADAPTER_FILES = (ADAPTER, ADAPTER_CONFIG, COMPACT_ADAPTER)  # one of them makes a folder an adapter's
 PICKLED = "pytorch_model.bin"
 NOTES = "bertsmith"  # in the metadata of a safetensors file
 TASK_FILE = "bertsmith.json"  # what a fine-tuning knew of its task
 # Left in a folder that another model is saved to, these would change how the new one is read.
-MISLEADING = ("modules.json", "added_tokens.json", COMPACT)
+MISLEADING = ("modules.json", "added_tokens.json", TASK_FILE, COMPACT, *ADAPTER_FILES)
 
 
 def read_json(path: Path) -> dict[str, Any]:

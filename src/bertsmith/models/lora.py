@@ -36,6 +36,10 @@ USUAL: dict[str, tuple[Any, ...]] = {
     "alpha_pattern": ({}, None),
     "layer_replication": (None,),
     "trainable_token_indices": (None,),
+    "alora_invocation_tokens": (None,),
+    # Others (pissa, olora, corda, loftq, lora_ga) take what an adapter begins with out of the base's own matrices, as
+    # `peft` does again when it opens one.
+    "init_lora_weights": (True, False, None, "gaussian", "orthogonal", "eva", "mica"),
 }
 
 

@@ -31,11 +31,12 @@ def heads(settings: Settings) -> dict[str, FamilyHead]:
         activation=activation("classifier_activation", settings.get("classifier_activation", "gelu")),
         norm=True,
         bias=settings.get("classifier_bias", False),
+        drops=True,
     )
     tokens = replace(first, reads="tokens")
     decoder = {**HEAD, "out.weight": "decoder.weight", "out.bias": "decoder.bias"}
     return {
-        "mask": replace(tokens, suffix="ForMaskedLM", names=decoder, outputs="vocabulary"),
+        "mask": replace(tokens, suffix="ForMaskedLM", names=decoder, outputs="vocabulary", drops=False),
         "classify": first,
         "choose": replace(first, suffix="ForMultipleChoice"),
         "tag": replace(tokens, suffix="ForTokenClassification"),

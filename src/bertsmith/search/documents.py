@@ -9,6 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -27,6 +28,11 @@ FIELDS = (
     "text", "passage", "paragraph", "context", "contents", "content", "body", "document", "article", "abstract",
     "sentence", "description", "review", "comment", "message", "answer",
 )  # fmt: skip
+# What browsers understand by the name of an encoding, where that is more (WHATWG's Encoding Standard, section 4.2).
+MEANT = {
+    "iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "tis-620": "cp874", "iso8859-11": "cp874",
+    "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs",
+}  # fmt: skip
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 
 
@@ -82,6 +88,8 @@ def _decode_page(raw: bytes, name: str) -> str:
         # A page whose <meta> can be read as ASCII cannot be in UTF-16, whatever it says.
         if encoding.startswith("utf") or raw.startswith(codecs.BOM_UTF8):
             return decode(raw, name)
+        with suppress(UnicodeError):
+            return raw.decode(MEANT.get(encoding, encoding))
         return raw.decode(encoding)
     except (LookupError, UnicodeError):  # no such encoding, or one that is none of text
         return decode(raw, name)

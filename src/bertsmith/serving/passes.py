@@ -85,7 +85,10 @@ class Together:
         rank = [ranks[id(one.network), one.task.alike] for one in wanted]
         order = sorted(range(len(wanted)), key=lambda i: (rank[i], -wanted[i].size))
         groups = [[wanted[i] for i in group] for _, group in groupby(order, key=lambda i: rank[i])]
-        found = self._score(groups[0], groups[0][0].network) if len(groups) == 1 else self._score_groups(groups)
+        # What a head reads of several layers and what others read of the last one are no part of each other.
+        is_apart = len(groups) == 1 or wanted[0].network.mix is not None
+        parted = (scores for group in groups for scores in self._score(group, group[0].network))
+        found = list(parted) if is_apart else self._score_groups(groups)
         back = dict(zip(order, found, strict=True))
         return [back[i] for i in range(len(wanted))]
 

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from bertsmith.errors import BertsmithError
 from bertsmith.models.adapter_folders import MEMBERS
-from bertsmith.models.files import TASK_FILE, WEIGHTS, read_json
+from bertsmith.models.files import ADAPTER_FILES, TASK_FILE, WEIGHTS, read_json
 from bertsmith.training.background import Background
 from bertsmith.training.lock import LOCK, FolderLock
 
@@ -32,6 +32,7 @@ STATE, OPTIMIZER, LOG, RUN = "state.json", "optimizer.safetensors", "log.jsonl",
 RESULTS = (
     *(TASK_FILE, "config.json", WEIGHTS, "metrics.json", "report.html", "README.md", "curves.svg"),
     *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
+    *ADAPTER_FILES,
 )
 
 
