@@ -21,7 +21,7 @@ def name_in_a_line(model: "Model") -> str:
     heads += [f"{name} ({', '.join(list_heads(other))})" for name, other in model.adapters.items()]
     return (
         f"<bertsmith.Model {str(model.folder)!r}: {model.checkpoint.settings.get('model_type', config.family)}, "
-        f"{config.depth} layers of {config.width}, {model.checkpoint.network.parameter_count:,} parameters, "
+        f"{counted(config.depth, 'layer')} of {config.width}, {model.checkpoint.network.parameter_count:,} parameters, "
         f"heads: {', '.join(heads) or 'none'}{labels}, {model.dtype} on {model.device}>"
     )
 

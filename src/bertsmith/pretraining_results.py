@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import bertsmith
+from bertsmith.data.findings import counted
 from bertsmith.evaluation.pseudo_perplexity import SAMPLE, measure_pseudo_perplexity
 from bertsmith.evaluation.report import RunFacts, write_report
 from bertsmith.evaluation.report.facts import Score
@@ -105,7 +106,7 @@ def describe_text(start: Start) -> dict[str, Any]:
     """What there was to learn from, and to be scored on."""
     splits = {"to train on": start.corpus, "held out": start.held_out}
     return {
-        **{told: f"{len(text.tokens):,} tokens in {len(text):,} documents" for told, text in splits.items()},
+        **{told: f"{len(text.tokens):,} tokens in {counted(len(text), 'document')}" for told, text in splits.items()},
         "vocabulary": f"{start.corpus.vocabulary:,}",
     }
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bertsmith.arguments import checked
+from bertsmith.data.findings import counted
 from bertsmith.errors import BertsmithError
 from bertsmith.loading import load
 from bertsmith.model import Model
@@ -105,7 +106,8 @@ def _bring_up(
         raise BertsmithError(f"the index {place} was changed while it was opened; try again.")
     notes = [f"the index {place} was made anew: {changed}."] if changed else []
     if cut["passages"]:
-        notes.append(f"{cut['passages']:,} passages lost {cut['tokens']:,} tokens in all; make passages shorter.")
+        told = f"{counted(cut['passages'], 'passage')} lost {counted(cut['tokens'], 'token')} in all"
+        notes.append(f"{told}; make passages shorter.")
     return stored, notes
 
 
@@ -130,7 +132,7 @@ class Index:
         return len(self._stored)
 
     def __repr__(self) -> str:
-        return f"Index({self.folder}: {len(self):,} passages of {len(self.documents):,} documents)"
+        return f"Index({self.folder}: {counted(len(self), 'passage')} of {counted(len(self.documents), 'document')})"
 
     @property
     def documents(self) -> list[str]:

@@ -42,7 +42,7 @@ def test_the_examples_of_the_help_run(place):
         (["nothing.txt", "--tokenizer", "my-tokenizer"], "nothing.txt is not there"),
         (["texts", "--tokenizer", "texts"], "texts holds no tokenizer"),
         (["texts", "--tokenizer", "my-tokenizer", "--held-out", "0.9"], "held_out must be between"),
-        (["texts", "--codes"], "a row of codes holds whole numbers"),
+        (["texts", "--codes"], "a row of codes has whole numbers"),
         (["texts", "--tokenizer", "my-tokenizer", "--exclude", "glue"], "glue is not there"),
     ],
 )

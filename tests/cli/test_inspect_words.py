@@ -46,7 +46,7 @@ def test_attribution_on_a_terminal(real, place, on_terminal):
     assert "prompt and choice" in ran.out
     ran = real("inspect", "attribution", "fill", "the [MASK] was good", "--at", "0", "--target", "film", "--method",
                "integrated", "--steps", "1", "--model", place / "mask")  # fmt: skip
-    assert ran.status == 0 and "fill: film" in ran.out and "beside the score's difference after 1 steps" in ran.err
+    assert ran.status == 0 and "fill: film" in ran.out and "beside the score's difference after 1 step;" in ran.err
 
 
 def test_heads(real, place, tmp_path, on_terminal):

@@ -148,7 +148,7 @@ def test_an_input_that_cannot_be_read_is_one_sentence(start, tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX shell")
 def test_a_file_of_vectors_needs_no_standard_output(start, tmp_path):
     process = start("embed", "a", "--out", str(tmp_path / "a.npy"), shell='exec "$@" >&-', stderr=subprocess.PIPE)
-    assert process.stderr.read().startswith(b"wrote 1 vectors")
+    assert process.stderr.read().startswith(b"wrote 1 vector ")
     assert process.wait(timeout=300) == 0
 
 

@@ -4,6 +4,7 @@ import codecs
 import errno
 import json
 import random
+import re
 
 import numpy as np
 import pyarrow
@@ -241,11 +242,16 @@ def test_codes_are_a_corpus_too(tmp_path):
     assert corpus.specials["mask"] == 70_005 and corpus.tokenizer() is None
     assert corpus.sentences.tolist() == corpus.documents.tolist()
     for line, sentence in [
-        ("1 -2", "the code -2 is not between 0 and 9"), ("1 10", "the code 10"), ("a b", "whole numbers, not 'a b'"),
-        ("[1, 2.5]", "list of whole numbers"), ('{"x": 1}', 'no field "text"'), ("[1,", "not JSON"),
+        ("1 -2", "the code -2 is not between 0 and 9; correct the row."),
+        ("1 10", "the code 10 is not between 0 and 9; correct the row, or raise --vocabulary."),
+        ("1 b", "'b' is not a whole number; a row of codes has whole numbers with spaces or commas between."),
+        ("[1, 2.5]", "2.5 is not a whole number; a row"), ("[1, null]", "null is not a whole number; a row"),
+        ('{"x": 1}', 'there is no field "text" (fields: "x"); name it with --field.'),
+        ('{"text": 1}', "a row of codes is a list of whole numbers, not 1; write it as [1, 2, 3]."),
+        ("[1,", "not JSON (Expecting value: line 1 column 4 (char 3)); write a row as [1, 2, 3] on one line."),
     ]:  # fmt: skip
-        (tmp_path / "bad.txt").write_text(f"1 2\n{line}\n")
-        with pytest.raises(BertsmithError, match=sentence):
+        (tmp_path / "bad.txt").write_text(f"1 2\n\n{line}\n")
+        with pytest.raises(BertsmithError, match=re.escape(f"{tmp_path / 'bad.txt'}, line 3: {sentence}")):
             bertsmith.build_corpus(tmp_path / "bad.txt", out=tmp_path / "d", codes=True, vocabulary=10)
     assert not (tmp_path / "d").exists()
 
@@ -255,7 +261,7 @@ def test_codes_are_a_corpus_too(tmp_path):
     [
         (b"", "The sources hold no text"),
         (b" \n\n \n", "The sources hold no text"),
-        (b"short", "Of 1 documents nothing is left to train on"),
+        (b"short", "Of 1 document nothing is left to train on"),
         (b"\x89PNG\0\0", "a picture, not text"),
         (b"good\n\n" + "Köln".encode("latin-1"), "is not UTF-8"),
     ],
@@ -265,6 +271,36 @@ def test_bad_sources_are_a_sentence_and_write_nothing(tmp_path, tokenizer, conte
     with pytest.raises(BertsmithError, match=sentence):
         bertsmith.build_corpus(tmp_path / "a.txt", tokenizer=tokenizer, out=tmp_path / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_documents_without_text_are_counted(tmp_path, tokenizer):
+    """Records and files in which there is nothing, and no more of them: blank lines part documents of a text."""
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    (long,) = make_documents(1)
+    records = [{"text": long}, {"text": ""}, {"text": None}, {"text": " \n"}]
+    (texts / "a.jsonl").write_text("\n\n".join(map(json.dumps, records)))
+    (texts / "b.json").write_text(json.dumps([{"text": ""}]))
+    (texts / "c.md").write_text(" \n\n")
+    (texts / "d.txt").write_text("\n\n\n")
+    corpus = bertsmith.build_corpus(texts, tokenizer=tokenizer, out=tmp_path / "corpus", held_out=0)
+    report = json.loads((corpus.folder / "report.json").read_text())
+    assert report["read"]["documents"] == 6 and report["kept"]["train"]["documents"] == 1
+    assert report["dropped"] == {"empty": {"count": 5, "characters": 0, "excerpts": []}}
+    page = (corpus.folder / "report.md").read_text()
+    assert page.splitlines()[2].startswith("4 files, 6 documents, ") and "| 5 documents |" in page
+    (texts / "a.jsonl").write_text(json.dumps(records[1]))
+    with pytest.raises(BertsmithError, match="The sources hold no text"):
+        bertsmith.build_corpus(texts, tokenizer=tokenizer, out=tmp_path / "none")
+
+
+def test_one_of_each_is_not_told_as_several(tmp_path, tokenizer):
+    (long,) = make_documents(1)
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, [{"text": long}, {"text": ""}])))
+    bertsmith.build_corpus(tmp_path / "a.jsonl", tokenizer=tokenizer, out=tmp_path / "corpus", held_out=0)
+    page = (tmp_path / "corpus" / "report.md").read_text()
+    assert page.splitlines()[2].startswith("1 file, 2 documents, ")
+    assert " s with 1 process, " in page and "| 1 document |" in page
 
 
 def test_one_giant_line_becomes_a_corpus(build):

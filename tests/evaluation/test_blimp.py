@@ -73,6 +73,12 @@ def test_a_tie_is_wrong(model, tmp_path):
     assert any(note == "2 ties of 2 pairs count as wrong." for note in blimp_notes(found))
 
 
+def test_one_is_told_as_one():
+    found = {"way": "plain", "ties": 1, "pairs": 1, "sets": [], "skipped": 1, "subset": None, "seconds": 2.0}
+    notes = " ".join(blimp_notes(found))
+    assert "1 tie of 1 pair counts as wrong. 1 pair is left out: a sentence" in notes and "1 pair in " in notes
+
+
 def test_a_pair_that_is_too_long_is_left_out_and_counted(model, tmp_path):
     pairs = [("the film is good", "the film are good"), ("the film is " + "very " * 30 + "good", "the film are good")]
     sets = {"long": ("syntax", "binding", pairs), "gone": ("syntax", "binding", pairs[1:])}

@@ -13,6 +13,7 @@ from bertsmith.errors import BertsmithError
 from bertsmith.evaluation import intervals
 from bertsmith.evaluation.intervals import compare, interval
 from bertsmith.tasks import measures
+from bertsmith.tasks.calibration import calibration_error
 from bertsmith.tasks.measures import Measure
 
 CLASSES = np.eye(3, dtype=bool)
@@ -185,6 +186,34 @@ def test_rare_labels_do_not_draw_the_interval_below_its_value():
         low, high = interval(measure, samples=400)
         assert measure.point == pytest.approx(expected, abs=1e-12)
         assert low <= expected <= high
+
+
+@pytest.mark.parametrize(("excess", "most"), [(0.0, 1.0), (0.12, 0.98)])
+def test_coverage_of_calibration_error(excess, most):
+    """Confidences that mean what they say, or are too high by so much: samples of either lie above what is true."""
+    random, held = np.random.default_rng(0), 0
+    for seed in range(200):
+        sure = random.uniform(0.4, 1, size=150)
+        measure = calibration_error(sure, random.random(150) < sure - excess)
+        low, high = interval(measure, samples=300, seed=seed)
+        assert low <= measure.point <= high
+        held += low <= excess <= high
+    assert 0.93 <= held / 200 <= most
+
+
+@pytest.mark.parametrize("right", [100, 150, 190])
+def test_calibration_error_of_one_confidence(right):
+    """With a single confidence it is a share less a number, and so is its interval."""
+    measure = calibration_error(np.full(200, 0.25), np.arange(200) < right)
+    found = stats.binomtest(right, 200).proportion_ci(0.95, method="wilson")
+    assert interval(measure) == pytest.approx((found.low - 0.25, found.high - 0.25), abs=0.015)
+
+
+def test_calibration_error_without_a_mistake():
+    """Twelve certain answers that are right do not make the thirteenth certain."""
+    low, high = interval(calibration_error(np.ones(12), np.ones(12)))
+    assert low == 0
+    assert 0.1 < high < 0.3
 
 
 @pytest.mark.parametrize("value", [measures.micro_f1, measures.macro_f1_present, measures.weighted_f1])

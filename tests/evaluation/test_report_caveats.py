@@ -1,5 +1,7 @@
 """A report does not flatter: a model that learned nothing is called so, and tiles do not say one thing twice."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
@@ -7,9 +9,10 @@ from sklearn.metrics import accuracy_score, f1_score
 
 from bertsmith.evaluation.report import RunFacts
 from bertsmith.evaluation.report.card import make_card
-from bertsmith.evaluation.report.caveats import tell_baseline
+from bertsmith.evaluation.report.caveats import find_caveats, tell_baseline
 from bertsmith.evaluation.report.page import make_page
 from bertsmith.evaluation.report.sections import choose_tiles
+from bertsmith.evaluation.report.wording import describe_cutting
 from bertsmith.tasks.entities import measure_tags, type_table
 from bertsmith.tasks.measures import count_labels, tabulate
 
@@ -86,3 +89,13 @@ def test_tiles_say_different_things() -> None:
     assert choose_tiles(few) == ["accuracy", "micro_f1"]
     tags = RunFacts("tag", metrics={"dev": {name: {"value": 0.5} for name in ("f1", "precision", "recall")}})
     assert choose_tiles(tags) == ["f1", "precision", "recall"]
+
+
+def test_one_is_told_as_one() -> None:
+    lengths: Any = {"examples_cut": 1, "examples": 1, "limit": 64, "policy": "head", "tokens_cut": 1}
+    assert describe_cutting(lengths) == (
+        "1 of 1 example (100 %) is longer than 64 tokens and is cut (policy head): 1 token is not seen."
+    )
+    facts = RunFacts("classify", metrics={"dev": {"accuracy": {"value": 1.0, "n": 1}}}, curves=[{"loss": None}])
+    caveats = " ".join(find_caveats(facts))
+    assert "1 example in dev is few: " in caveats and "in 1 record of the log." in caveats

@@ -92,7 +92,7 @@ def test_tags(tmp_path, encoder):
         found = bertsmith.evaluate(run.folder, tmp_path / "dev.conll")
         assert found["truncated"] == {"inputs": int(cut > 0), "tokens": cut, "policy": policy}
         assert found["metrics"] == run.metrics["dev"]
-        assert any(f"dev: 1 of 6 inputs are longer than 64 tokens; {cut} tokens" in s for s in said) == (cut > 0)
+        assert any(f"dev: 1 of 6 inputs is longer than 64 tokens; {cut} tokens" in s for s in said) == (cut > 0)
         result = run.model.tag(text)
         assert result.truncated == cut and len(result.tags) == len(long)
 
@@ -109,7 +109,7 @@ def test_questions(tmp_path, encoder):
         question_length=10, overlap=8, check=False, say=said.append, **FEW,
     )  # fmt: skip
     cut = lost(encoder, [asked["question"]], 12)["tokens"]  # two of these are special tokens
-    assert f"train: 1 of 25 inputs are longer than 48 tokens; {cut} tokens of them are cut" in "\n".join(said)
+    assert f"train: 1 of 25 inputs is longer than 48 tokens; {cut} tokens of it are cut" in "\n".join(said)
     assert bertsmith.evaluate(run.folder, tmp_path / "train.json")["truncated"] == {
         "inputs": 1, "tokens": cut, "policy": "windows",
     }  # fmt: skip

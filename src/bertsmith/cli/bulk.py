@@ -12,6 +12,7 @@ import typer
 from bertsmith.asking import Question
 from bertsmith.cli.options import ModelOptions
 from bertsmith.cli.output import Cuts, write_note
+from bertsmith.data.findings import counted
 
 if TYPE_CHECKING:
     from bertsmith.model import Model
@@ -105,7 +106,7 @@ class Counter:
 def describe(first: tuple[float, int, float], now: tuple[float, int, float | None]) -> str:
     """As in `12,345 rows, 1,234 a second, 3 min left`."""
     seconds, rows = now[0] - first[0], now[1] - first[1]
-    words = [f"{now[1]:,} rows"]
+    words = [counted(now[1], "row")]
     if seconds > 0 and rows > 0:
         words.append(f"{rows / seconds:,.0f} a second")
         if now[2] is not None and now[2] > first[2]:

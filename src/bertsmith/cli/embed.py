@@ -13,6 +13,7 @@ from bertsmith.cli.inputs import ask, decode_option, read_texts
 from bertsmith.cli.jobs import asks_file, read_file
 from bertsmith.cli.options import File, Format, ModelOptions, TextColumn, TextsOrFile, Truncate
 from bertsmith.cli.output import Cuts, wants_json, write_json, write_note, write_table
+from bertsmith.data.findings import counted
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -89,5 +90,5 @@ def embed(
         if vectors and not cuts.inputs:
             vectors.width = model.embed([], dims=dims).shape[1]
     if vectors:
-        write_note(f"wrote {vectors.count:,} vectors of width {vectors.width:,} to {out}")
+        write_note(f"wrote {counted(vectors.count, 'vector')} of width {vectors.width:,} to {out}")
     cuts.report()

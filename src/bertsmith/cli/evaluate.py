@@ -14,6 +14,7 @@ from bertsmith.cli.flags import ColumnFlags, Flags, check_flags
 from bertsmith.cli.options import Format, ModelOptions, look_here
 from bertsmith.cli.output import Cuts, Rows, drop_nan, wants_json, write_json, write_note, write_table
 from bertsmith.cli.unlabelled import USED, UnlabelledOptions, run_unlabelled
+from bertsmith.data.findings import counted
 from bertsmith.training.choices import TaskChoices
 from bertsmith.training.settings import Training
 
@@ -107,12 +108,14 @@ def evaluate(
 
 def show(found: Mapping[str, Any], model: str) -> None:
     """The table for people."""
-    title, rows = f"{found['task']}: {found['data']}, {found['examples']:,} examples", metric_rows(found["metrics"])
+    title = f"{found['task']}: {found['data']}, {counted(found['examples'], 'example')}"
+    rows = metric_rows(found["metrics"])
     if "compare" in found:
         title, rows = f"{title}; A is {model}, B is {found['compare']['model']}", compare_rows(found)
     write_table(title, rows, numbers=[name for name in rows[0] if name != "metric"], narrow=True)
     if found.get("missing"):
-        write_note(f"{found['missing']:,} questions have no prediction and count as wrong")
+        have = "has no prediction and counts" if found["missing"] == 1 else "have no prediction and count"
+        write_note(f"{counted(found['missing'], 'question')} {have} as wrong")
     if "truncated" in found:
         cut = found["truncated"]
         Cuts(cut["policy"], found["examples"], cut["inputs"], cut["tokens"]).report()

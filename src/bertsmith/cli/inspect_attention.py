@@ -8,6 +8,7 @@ from bertsmith.cli.inputs import decode, decode_option
 from bertsmith.cli.options import ModelOptions
 from bertsmith.cli.output import Rows, wants_json, write_json, write_note, write_table, write_text
 from bertsmith.cli.pictures import PictureOut, check_out, save_picture
+from bertsmith.data.findings import counted
 from bertsmith.errors import BertsmithError
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def attention(
     found = bertsmith.inspect.attention(model, text, pair, causal=causal, neurons=neurons)
     part = None if layer is None else found.at(layer, head, None if word is None else decode(word, "--word"))
     if found.truncated:
-        write_note(f"cut: {found.truncated:,} tokens did not fit and are not in the picture")
+        write_note(f"cut: {counted(found.truncated, 'token')} did not fit and stayed out of the picture")
     if out is not None:
         save_picture(part or found, out, options.as_json)
     elif as_json:

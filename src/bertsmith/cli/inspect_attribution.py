@@ -8,6 +8,7 @@ from bertsmith.cli.inputs import decode, decode_option
 from bertsmith.cli.options import ModelOptions
 from bertsmith.cli.output import write_note, write_table
 from bertsmith.cli.pictures import PictureOut, check_out, show_picture
+from bertsmith.data.findings import counted
 from bertsmith.errors import BertsmithError
 
 if TYPE_CHECKING:
@@ -119,8 +120,8 @@ def _tell(found: "Attribution") -> None:
         steps = max(part.found["integrated"].steps for part in found.parts)
         write_note(
             f"integrated gradients add up to {100 * (found.missed or 0):.1f} % beside the score's difference after "
-            f"{steps:,} steps; another --baseline or more --steps may do better"
+            f"{counted(steps, 'step')}; another --baseline or more --steps may do better"
         )
     cut = sum(part.truncated for part in found.parts)
     if cut:
-        write_note(f"cut: {cut:,} tokens did not fit and are not explained")
+        write_note(f"cut: {counted(cut, 'token')} did not fit and stayed unexplained")

@@ -8,6 +8,7 @@ from bertsmith.cli.inputs import decode, decode_option
 from bertsmith.cli.options import ModelOptions
 from bertsmith.cli.output import wants_json, write_json, write_note, write_table, write_text
 from bertsmith.cli.pictures import PictureOut, check_out, save_picture
+from bertsmith.data.findings import counted
 
 
 def input(
@@ -36,7 +37,7 @@ def input(
 
     found = bertsmith.inspect.input(model, text, pair, pad_to=pad_to)
     if found.reading.truncated:
-        write_note(f"cut: {found.reading.truncated:,} tokens did not fit and are not in the picture")
+        write_note(f"cut: {counted(found.reading.truncated, 'token')} did not fit and stayed out of the picture")
     if out is not None:
         save_picture(found, out, options.as_json)
     elif as_json:

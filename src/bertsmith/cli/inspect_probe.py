@@ -9,6 +9,7 @@ from bertsmith.cli.options import Format, ModelOptions
 from bertsmith.cli.output import write_note, write_table
 from bertsmith.cli.pictures import PictureOut, check_out, show_picture
 from bertsmith.cli.tokenizer import showing_progress
+from bertsmith.data.findings import counted
 
 if TYPE_CHECKING:
     from bertsmith.inspection.probing import Probes
@@ -54,7 +55,7 @@ def probe(
         )
     show_picture(found, out, options.as_json, _write)
     if found.truncated:
-        write_note(f"cut: {found.truncated:,} tokens of long texts did not fit and are not probed")
+        write_note(f"cut: {counted(found.truncated, 'token')} of long texts did not fit and stayed unprobed")
 
 
 def _write(found: "Probes") -> None:

@@ -8,6 +8,7 @@ from bertsmith.cli.inputs import decode, decode_option
 from bertsmith.cli.options import ModelOptions
 from bertsmith.cli.output import Rows, write_note, write_table, write_text
 from bertsmith.cli.pictures import PictureOut, check_out, show_picture
+from bertsmith.data.findings import counted
 from bertsmith.errors import BertsmithError
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def senses(
     corpus = decode_option(nearest, "--nearest")
     found = bertsmith.inspect.senses(model, word, given, corpus=corpus, layer=shown, top_k=top_k)
     if found.truncated:
-        write_note(f"cut: {found.truncated:,} tokens of long sentences were out of reach of the word")
+        write_note(f"cut: {counted(found.truncated, 'token')} of long sentences lay out of reach of the word")
     show_picture(found, out, options.as_json, lambda senses: _write(senses, shown, corpus is not None))
 
 

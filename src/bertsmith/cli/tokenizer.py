@@ -10,6 +10,7 @@ import typer
 from bertsmith.cli.flags import PanelCommand
 from bertsmith.cli.options import Download, Field, ResultJson, Sources
 from bertsmith.cli.output import wants_json, write_json, write_note, write_text
+from bertsmith.data.findings import counted
 
 if TYPE_CHECKING:
     from bertsmith.extending import ExtendedTokenizer
@@ -152,8 +153,9 @@ def show_extended(extended: "ExtendedTokenizer", as_json: bool) -> None:
         return
     some = ", ".join(extended.added[:SHOWN]) + (" …" if len(extended.added) > SHOWN else "")
     sentence = (
-        f"{extended.folder}: {len(extended.added):,} pieces more ({some}), {extended.pieces:,} in all; {after:.3f} "
-        f"tokens a word over {extended.words:,} words, before {before:.3f}, {extended.seconds:.1f} s"
+        f"{extended.folder}: {counted(len(extended.added), 'piece')} more ({some}), {extended.pieces:,} in all; "
+        f"{after:.3f} tokens a word over {counted(extended.words, 'word')}, before {before:.3f}, "
+        f"{extended.seconds:.1f} s"
     )
     write_text([(sentence, "")])
 
@@ -171,8 +173,8 @@ def show(trained: "TrainedTokenizer", as_json: bool) -> None:
         )  # fmt: skip
         return
     sentence = (
-        f"{trained.folder}: {trained.pieces:,} pieces, {trained.tokens_per_word:.3f} tokens a word over "
-        f"{trained.words:,} words, {trained.seconds:.1f} s"
+        f"{trained.folder}: {counted(trained.pieces, 'piece')}, {trained.tokens_per_word:.3f} tokens a word over "
+        f"{counted(trained.words, 'word')}, {trained.seconds:.1f} s"
     )
     write_text([(sentence, "")])
 

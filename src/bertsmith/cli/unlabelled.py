@@ -18,6 +18,10 @@ USED = {
     "masked": ("samples", "seed", "counts", "way", "out", "overwrite", "length"),
     "perplexity": ("samples", "seed", "way", "out", "overwrite", "length"),
 }
+INSTEAD = {
+    "limit": "of a text, --samples N is how many words are asked for",
+    "samples": "of blimp, --limit N takes the first pairs of each set",
+}
 NEEDED = {
     "blimp": "the folder with its .jsonl files: --benchmark blimp DIR",
     "masked": "a text or a corpus: --benchmark masked FILE",
@@ -66,9 +70,13 @@ class UnlabelledOptions:
     def refuse(self) -> None:
         """None of them is for anything else."""
         for name in self.given():
-            *others, last = (home for home, used in USED.items() if name in used)
-            homes = f"{', '.join(others)} or {last}" if others else last
-            raise typer.BadParameter(f"--{name} is for --benchmark {homes}; leave it out.")
+            raise typer.BadParameter(f"--{name} is for --benchmark {tell_homes(name)}; leave it out.")
+
+
+def tell_homes(option: str) -> str:
+    """The benchmarks that have a use for it; nothing where none has."""
+    *others, last = [home for home, used in USED.items() if option in used] or [""]
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def run_unlabelled(
@@ -85,8 +93,10 @@ def run_unlabelled(
     del given["benchmark"]
     for other in given:
         if other not in USED[name]:
-            flag = other.replace("_", "-")
-            raise typer.BadParameter(f"--{flag} has no use with --benchmark {name}, which fine-tunes nothing.")
+            flag, homes = f"--{other.replace('_', '-')}", tell_homes(other)
+            why = f"{flag} is for --benchmark {homes}" if homes else f"{flag} has no use with --benchmark {name}"
+            instead = INSTEAD.get(other, "leave it out") if homes else "nothing is fine-tuned there"
+            raise typer.BadParameter(f"{why}; {instead}.")
     if place is None:
         raise typer.BadParameter(f"--benchmark {name} needs {NEEDED[name]}.")
     as_json = wants_json(options.as_json)

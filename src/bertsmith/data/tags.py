@@ -10,6 +10,7 @@ from typing import Any
 
 from bertsmith.data.cells import describe, is_missing, list_cell, shorten, sound, text_cell
 from bertsmith.data.examples import TagExample
+from bertsmith.data.findings import counted
 from bertsmith.data.labels import plain_label
 from bertsmith.data.table import Table
 from bertsmith.data.words import split_words
@@ -107,7 +108,7 @@ def _from_text(table: Table, index: int, columns: Mapping[str, str], gold: bool)
 
 def _misfit(text: str, spans: Sequence[Span], start: int, end: int) -> str:
     if not 0 <= start < end <= len(text):
-        return f"is not inside the text, which has {len(text):,} characters"
+        return f"is not inside the text, which has {counted(len(text), 'character')}"
     near = [span for span in spans if span[0] < end and span[1] > start]
     fit = f'; the words there are "{shorten(text[near[0][0] : near[-1][1]])}", {near[0][0]:,} to {near[-1][1]:,}'
     return f'is "{shorten(text[start:end])}", which does not begin and end with a word{fit if near else ""}'

@@ -2,9 +2,11 @@
 
 An interval is the percentile bootstrap: the score of many samples drawn from the examples with replacement, and between
 which values the middle of them lies (Efron 1979; Efron & Tibshirani 1993, chapter 13); Wilson's (1927) where all
-examples are right or all wrong. A comparison is the paired approximate randomisation test: how often a difference as
-large comes out when, for each example, chance decides which model's answer is whose (Noreen 1989; recommended for NLP
-by Dror et al. 2018); its interval is the paired bootstrap's.
+examples are right or all wrong. Of gaps (the calibration error) samples lie above the value, as chance opens gaps where
+there are none: their interval begins at the least gaps of which chance makes those that were seen. A comparison is the
+paired approximate randomisation test: how often a difference as large comes out when, for each example, chance decides
+which model's answer is whose (Noreen 1989; recommended for NLP by Dror et al. 2018); its interval is the paired
+bootstrap's.
 
 In: `Measure`s. Out: numbers, the same for the same seed.
 """
@@ -37,6 +39,8 @@ def interval(measure: Measure, *, level: float = 0.95, samples: int = 2000, seed
     if measure.among == 0 and measure.is_share:
         return 0.0, 1.0
     _check(measure)
+    if measure.spread is not None:
+        return _bound_gaps(measure, measure.spread, level, samples, seed)
     kinds, kind_of = _group(measure.counts)
     values = [measure.value(weights @ kinds) for weights in _draw(kind_of, len(kinds), samples, seed)]
     low, high = _middle(np.concatenate(values), level)
@@ -50,6 +54,28 @@ def _widen(value: float, examples: int, level: float) -> tuple[float, float]:
     far = NormalDist().inv_cdf((1 + level) / 2) ** 2
     slack = far / (examples + far)
     return (1 - slack, 1.0) if value else (0.0, slack)
+
+
+def _bound_gaps(measure: Measure, spread: Array, level: float, samples: int, seed: int) -> tuple[float, float]:
+    """Test inversion (Carpenter 1999) below: gaps so small that chance, added to them, seldom makes the ones seen.
+
+    Above, the value and as much as chance adds to it beyond what it mostly adds.
+    """
+    sums, value, tail = measure.counts.sum(axis=0, dtype=np.float64), measure.point, (1 - level) / 2
+    if np.isnan(value):
+        return value, value
+    random, varies = np.random.default_rng([seed, 0]), spread.any(axis=0)
+    chance = random.multivariate_normal(np.zeros(len(sums)), spread, size=samples, check_valid="ignore")
+
+    def add_chance(part: float) -> Array:
+        return measure.value(np.where(varies, part * sums, sums) + chance)
+
+    least, most = 0.0, 1.0
+    for _ in range(40):
+        part = (least + most) / 2
+        least, most = (part, most) if (add_chance(part) >= value).mean() < tail else (least, part)
+    mostly, far = np.quantile(add_chance(1.0), [0.5, 1 - tail])
+    return least * value, min(value + float(far - mostly), 1.0)
 
 
 def compare(a: Measure, b: Measure, *, samples: int = 10000, level: float = 0.95, seed: int = 0) -> Comparison:

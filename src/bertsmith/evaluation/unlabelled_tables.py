@@ -6,6 +6,7 @@ In: the plain JSON of `bertsmith.evaluate_blimp`, `…_masked` and `…_perplexi
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from bertsmith.data.findings import counted
 from bertsmith.evaluation.tables import Row, percent
 from bertsmith.training.watching import show_time
 
@@ -42,16 +43,18 @@ def _cells(one: Mapping[str, Any]) -> Row:
 def blimp_notes(result: Mapping[str, Any]) -> list[str]:
     notes = [
         f"Accuracy in percent, {WAYS[result['way']]}; means are of the sets' accuracies, intervals over their pairs.",
-        f"{result['ties']:,} tie{'s' * (result['ties'] != 1)} of {result['pairs']:,} pairs count as wrong.",
+        f"{counted(result['ties'], 'tie')} of {counted(result['pairs'], 'pair')} "
+        f"{'counts' if result['ties'] == 1 else 'count'} as wrong.",
     ]
     if len(result["sets"]) > WEAKEST:
         weakest = sorted(result["sets"], key=lambda one: one["value"])[:WEAKEST]
         notes.append("Weakest sets: " + ", ".join(f"{one['set']} ({percent(one['value'])})" for one in weakest) + ".")
     if result["skipped"]:
-        notes.append(f"{result['skipped']:,} pairs are left out: a sentence is longer than the model reads.")
+        left = f"{counted(result['skipped'], 'pair')} {'is' if result['skipped'] == 1 else 'are'} left out"
+        notes.append(f"{left}: a sentence is longer than the model reads.")
     if result["subset"]:
         notes.append(f"A subset, not to be compared with published numbers: {result['subset']}.")
-    return [*notes, f"{result['pairs']:,} pairs in {show_time(result['seconds'])}."]
+    return [*notes, f"{counted(result['pairs'], 'pair')} in {show_time(result['seconds'])}."]
 
 
 def masked_rows(result: Mapping[str, Any]) -> list[Row]:
@@ -88,19 +91,20 @@ def masked_notes(result: Mapping[str, Any]) -> list[str]:
     whole = "all" if result["is_whole"] else f"a sample (seed {result['seed']}) of"
     notes = [
         f"Words one at a time, all pieces masked, the likeliest piece at each mask in one pass: {whole} the "
-        f"{result['words']:,} words of {result['documents']:,} document{'s' * (result['documents'] != 1)}.",
+        f"{counted(result['words'], 'word')} of {counted(result['documents'], 'document')}.",
         "Content words are all that are not in a short list of English function words; a word's rank is its place by "
         f"frequency in {result['counts'] or 'the text itself'}.",
         _tell_sample(result),
     ]
     if result["skipped"]:
-        notes.append(f"{result['skipped']:,} words are left out: they have no pieces, or more than the model reads.")
+        left = "word is left out: it has" if result["skipped"] == 1 else "words are left out: they have"
+        notes.append(f"{result['skipped']:,} {left} no pieces, or more than the model reads.")
     return [*notes, f"Measured in {show_time(result['seconds'])}."]
 
 
 def perplexity_notes(result: Mapping[str, Any]) -> list[str]:
     count, seed = result["documents"], result["seed"]
-    drawn = "" if result["is_whole"] else f" A sample (seed {seed}) of {count:,} document{'s' * (count != 1)}."
+    drawn = "" if result["is_whole"] else f" A sample (seed {seed}) of {counted(count, 'document')}."
     return [_tell_sample(result) + drawn, f"Measured in {show_time(result['seconds'])}."]
 
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bertsmith.data.findings import counted
 from bertsmith.evaluation.report.axes import label, shorten
 from bertsmith.inspection.drawing import cells, heading, stand_alone
 from bertsmith.inspection.words import Array
@@ -39,9 +40,10 @@ def draw_heads(attention: "Attention") -> str:
             parts.append(label(x + side / 2, y + side + 12, name, "middle", "quiet", 9.5))
     height = TOP + layers * step + 16
     if attention.truncated:
-        parts.append(label(24, height + 4, f"{attention.truncated:,} tokens did not fit and are not here", "start"))
+        words = f"{counted(attention.truncated, 'token')} did not fit and stayed out"
+        parts.append(label(24, height + 4, words, "start"))
         height += 24
-    says = f"attention of {layers} layers with {heads} heads over {count} tokens"
+    says = f"attention of {counted(layers, 'layer')} with {counted(heads, 'head')} over {counted(count, 'token')}"
     return stand_alone("".join(parts), width, height, says)
 
 

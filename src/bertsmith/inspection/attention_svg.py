@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from bertsmith.data.findings import counted
 from bertsmith.evaluation.report.axes import label, shorten
 from bertsmith.evaluation.report.markup import escape, tag
 from bertsmith.inspection.drawing import heading, stand_alone
@@ -91,7 +92,7 @@ class AttentionAt(Picture):
                 parts.append(label(WIDTH - 24, y, f"{100 * shares[place]:.0f} %", "end", "quiet"))
         height = TOP + count * STEP + 20
         if self.attention.truncated:
-            words = f"{self.attention.truncated:,} tokens did not fit and are not here"
+            words = f"{counted(self.attention.truncated, 'token')} did not fit and stayed out"
             parts.append(label(24, height + 4, words, "start", "quiet"))
             height += 24
         return stand_alone("".join(parts), WIDTH, height, f"attention, {self.describe()}, over {count} tokens")

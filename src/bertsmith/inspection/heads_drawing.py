@@ -6,6 +6,7 @@ In: `HeadEffects.data()`. Out: SVG.
 from collections.abc import Mapping
 from typing import Any
 
+from bertsmith.data.findings import counted
 from bertsmith.evaluation.report.axes import box, label, shorten
 from bertsmith.inspection.attribution_drawing import show_signed
 from bertsmith.inspection.drawing import heading, stand_alone
@@ -52,7 +53,7 @@ def tell_whole(data: Mapping[str, Any]) -> str:
     if data["low"] is None:
         return f"{data['what']}: {shown} with all heads"
     between = f"95 % interval {data['low']:.4f} to {data['high']:.4f}"
-    return f"{data['what']} on {data['examples']:,} examples: {shown} with all heads ({between})"
+    return f"{data['what']} on {counted(data['examples'], 'example')}: {shown} with all heads ({between})"
 
 
 def tell_together(data: Mapping[str, Any]) -> str:

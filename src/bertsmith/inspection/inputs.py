@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from bertsmith.data.batch import Batch
+from bertsmith.data.findings import counted
 from bertsmith.errors import BertsmithError
 from bertsmith.inspection.packing import pack
 from bertsmith.inspection.picture import Picture
@@ -82,7 +83,7 @@ def _tell(config: Config, reading: Reading, padding: int) -> list[str]:
     if padding:
         notes.append("Padding fills a row of a batch; no word looks at it. bertsmith itself pads nothing.")
     if reading.truncated:
-        notes.append(f"The text was cut: {reading.truncated:,} tokens did not fit and are not here.")
+        notes.append(f"The text was cut: {counted(reading.truncated, 'token')} did not fit and stayed out.")
     return notes
 
 

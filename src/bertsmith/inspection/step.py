@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
+from bertsmith.data.findings import counted
 from bertsmith.errors import BertsmithError
 from bertsmith.inspection.picture import Picture
 from bertsmith.inspection.subject import Subject
@@ -82,7 +83,7 @@ def _tell(reading: Reading, places: Sequence[int], which: int, others: Sequence[
         where = f"the other is word {listed}" if len(others) == 1 else f"the others are words {listed}"
         notes.append(f"“{name}” stands here {len(others) + 1} times; this is word {number}, {where}.")
     if reading.truncated:
-        notes.append(f"The text was cut: {reading.truncated:,} tokens did not fit and are not here.")
+        notes.append(f"The text was cut: {counted(reading.truncated, 'token')} did not fit and stayed out.")
     return notes
 
 

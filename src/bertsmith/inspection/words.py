@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bertsmith.data.findings import counted
 from bertsmith.errors import BertsmithError
 from bertsmith.text.encoding import Encoding
 
@@ -92,7 +93,7 @@ def find_word(words: Words, pieces: Sequence[str], wanted: str | int) -> Found:
             )
     number, count = int(wanted), len(words.names)
     if not -count <= number < count:
-        raise BertsmithError(f"word is {number}, but the text has {count:,} words, 0 to {count - 1}.")
+        raise BertsmithError(f"word is {number}, but the text has {counted(count, 'word')}, 0 to {count - 1}.")
     return Found(tuple(words.pieces(number % count)))
 
 

@@ -27,7 +27,25 @@ def calibration_error(confidences: Array, right: Array) -> Measure:
     gaps = np.zeros((len(confidences), BINS + 1))
     gaps[np.arange(len(gaps)), find_bins(confidences)] = np.asarray(confidences) - np.asarray(right)
     gaps[:, BINS] = 1
-    return Measure(gaps, lambda sums: share(np.abs(sums[..., :BINS]).sum(axis=-1), sums[..., BINS]))
+    spread = _spread(gaps, np.asarray(confidences, dtype=np.float64))
+    return Measure(gaps, lambda sums: share(np.abs(sums[..., :BINS]).sum(axis=-1), sums[..., BINS]), spread=spread)
+
+
+def _spread(gaps: Array, confidences: Array) -> Array:
+    """How the sums of the gaps vary from one set of examples to another.
+
+    Two right and two wrong examples are imagined in each bin that has some (Agresti & Coull 1998): a few that all are
+    right would seem to be so always.
+    """
+    bins, n, more = find_bins(confidences), max(len(gaps), 1), 2
+    sizes, sure = np.bincount(bins, minlength=BINS), np.bincount(bins, confidences, minlength=BINS)
+    squares = np.bincount(bins, confidences**2 + (1 - confidences) ** 2, minlength=BINS)
+    weights = share(sizes, n * (sizes + 2 * more))
+    means = weights * (gaps[:, :BINS].sum(axis=0) + more * share(2 * sure - sizes, sizes))
+    powers = weights * ((gaps[:, :BINS] ** 2).sum(axis=0) + more * share(squares, sizes))
+    found = np.zeros((BINS + 1, BINS + 1))
+    found[:BINS, :BINS] = n * (np.diag(powers) - np.outer(means, means))
+    return found
 
 
 def reliability(confidences: Array, right: Array) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ class Measure:
     among: int | None = None  # how many of the examples count in it, where that is not all
     labels: tuple[str, ...] = ()  # those whose thirds the counts are, so that two models' can be laid side by side
     is_share: bool = False  # from 0, where all examples are wrong, to 1, where all are right
+    spread: Array | None = None  # (k, k) covariances of the sums, where the value is of gaps that chance alone widens
 
     @property
     def point(self) -> float:

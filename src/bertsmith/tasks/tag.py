@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from bertsmith.data.examples import TagExample
+from bertsmith.data.findings import counted
 from bertsmith.data.schemes import OUTSIDE, SCHEMES, convert, find_scheme, guess_scheme
 from bertsmith.data.table import Table
 from bertsmith.data.tags import tag_examples
@@ -180,9 +181,8 @@ def _tags_of(example: TagExample) -> tuple[str, ...]:
     if example.tags is None:
         raise BertsmithError(f"{where} has no tags; give it one tag a word.")
     if len(example.tags) != len(example.spans):
-        raise BertsmithError(
-            f"{where} has {len(example.tags)} tags for {len(example.spans)} words; give one tag a word."
-        )
+        told = f"{where} has {counted(len(example.tags), 'tag')} for {counted(len(example.spans), 'word')}"
+        raise BertsmithError(f"{told}; give one tag a word.")
     return example.tags
 
 

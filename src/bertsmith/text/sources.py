@@ -59,6 +59,7 @@ class Document:
     where: str  # the file and the byte (or record) it begins at
     size: int = 0  # bytes of its text in the source
     is_cut: bool = False  # it was longer than LONGEST and goes on in the next one
+    start: int = 0  # the byte it begins at, in text
 
 
 def name_sources(given: Any) -> list[str | Path]:
@@ -118,19 +119,22 @@ def cut_parts(sources: Iterable[Source], *, unit: Unit | None = None, size: int 
 
 
 def read_part(
-    part: Part, *, unit: Unit | None = None, field: str = "text", longest: int = LONGEST
+    part: Part, *, unit: Unit | None = None, field: str = "text", longest: int = LONGEST, blank: bool = False
 ) -> Iterator[Document]:
-    """The documents of one part, the same that `read_documents` gives for it."""
+    """The documents of one part, the same that `read_documents` gives for it.
+
+    With `blank` also those without text: records, and files where each is a document.
+    """
     source = part.source
     if source.kind == "parquet":
         for number, text in read_parquet_texts(source.path, source.packing, field, part.start, part.end):
-            yield from _cut_long(text, f"{source.path}, row {number:,}", longest)
+            yield from _cut_long(text, f"{source.path}, row {number:,}", longest, blank)
     elif source.kind == "json":
         with open_stream(source.path, source.packing) as stream:
             blocks = read_blocks(stream, source.path, 0, None)
             for number, value in read_json_values(blocks, source.path, source.packing):
                 where = f"{source.path}, record {number:,}"
-                yield from _cut_long(record_text(value, field, where), where, longest)
+                yield from _cut_long(record_text(value, field, where), where, longest, blank)
     elif source.kind == "records":
         for raw, start, is_cut in _cut_stream(part, "line", RECORD):
             where = f"{source.path}, byte {start + 1:,}"
@@ -142,11 +146,14 @@ def read_part(
             except BertsmithError as error:  # only now is it worth counting lines
                 line = f"{source.path}, line {line_of(source.path, source.packing, start):,}"
                 raise BertsmithError(str(error).replace(where, line, 1)) from None
-            yield from _cut_long(found, where, longest)
+            yield from _cut_long(found, where, longest, blank)
     else:
+        blank &= _unit(source, unit) == "file"
         for raw, start, is_cut in _cut_stream(part, _unit(source, unit), longest):
-            text = decode(raw, source.path, source.packing, start)
-            yield Document(text, f"{source.path}, byte {start + 1:,}", len(raw), is_cut)
+            text, blank = decode(raw, source.path, source.packing, start), False
+            yield Document(text, f"{source.path}, byte {start + 1:,}", len(raw), is_cut, start)
+        if blank:
+            yield Document("", str(source.path))
 
 
 def _expand(given: Path) -> Iterator[Source]:
@@ -271,10 +278,10 @@ def _cut_place(raw: bytes, longest: int) -> int:
     return at
 
 
-def _cut_long(text: str, where: str, longest: int) -> Iterator[Document]:
+def _cut_long(text: str, where: str, longest: int, blank: bool) -> Iterator[Document]:
     raw = text.encode("utf-8", "replace") if len(text) * 4 > longest else b""
     if len(raw) <= longest:
-        if text.strip():
+        if blank or text.strip():
             yield Document(text, where, len(raw) or len(text.encode("utf-8", "replace")))
         return
     for piece, _, is_cut in _pieces(raw, 0, longest):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith.data.columns import find_roles
+from bertsmith.data.findings import counted
 from bertsmith.data.labels import text_examples
 from bertsmith.data.reading import read_table
 from bertsmith.errors import BertsmithError
@@ -110,8 +111,8 @@ class Mix:
         total, shares = count_steps(study.steps_an_epoch(), training), study.shares()
         for name, member in self.members.items():
             one = self.tasks.get(name)
-            counts = f"{len(self.texts[name]):,} texts" if one is None else one.tell_counts()
-            labels = "" if one is None else f" ({len(one.task.labels)} labels)"
+            counts = counted(len(self.texts[name]), "text") if one is None else one.tell_counts()
+            labels = "" if one is None else f" ({counted(len(one.task.labels), 'label')})"
             steps = f"{member.training.batch} a step in {100 * shares[name]:.1f} % of the steps"
             say(f"{name:>16}: {member.task}{labels}, {counts}, weight {member.weight:g}, {steps}")
         an_epoch = study.steps_an_epoch()

@@ -13,7 +13,7 @@ from typing import Any
 from bertsmith.data.columns import Columns, find_roles
 from bertsmith.data.doctor import add_sources, diagnose
 from bertsmith.data.doctor_lengths import count_tokens
-from bertsmith.data.findings import Diagnosis
+from bertsmith.data.findings import Diagnosis, counted
 from bertsmith.data.labels import read_label_names
 from bertsmith.data.reading import read_sides, read_table
 from bertsmith.data.splits import split_off
@@ -99,9 +99,11 @@ class Preparation:
             dropped = [cut for some in rows.get(side, []) if (cut := sum(row.dropped for row in some))]
             self.cuts[side] = {"inputs": len(dropped), "tokens": sum(dropped)}
             if dropped:
+                are, of_them = ("is", "it") if len(dropped) == 1 else ("are", "them")
                 say(
-                    f"{side}: {len(dropped):,} of {len(examples):,} inputs are longer than {self.task.length:,} "
-                    f"tokens; {sum(dropped):,} tokens of them are cut (truncate={self.task.truncate!r})."
+                    f"{side}: {len(dropped):,} of {counted(len(examples), 'input')} {are} longer than "
+                    f"{self.task.length:,} tokens; {counted(sum(dropped), 'token')} of {of_them} "
+                    f"{'is' if sum(dropped) == 1 else 'are'} cut (truncate={self.task.truncate!r})."
                 )
         return rows["train"]
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from bertsmith.data.corpus.codes import SPECIALS
+from bertsmith.data.findings import counted
 from bertsmith.data.shards import Corpus, refuse_other, tokenizer_digest
 from bertsmith.errors import BertsmithError
 from bertsmith.models.adapter_folders import find_encoder, is_adapter
@@ -182,11 +183,11 @@ def tell_plan(start: Start, minutes: float | None, ranks: Ranks, say: Say) -> No
     taught = 0 if start.made.teacher is None else sum(p.numel() for p in start.made.teacher.parameters())
     facts = {
         "recipe": f"{start.recipe.name}, asks {start.recipe.asking.asks}",
-        "encoder": f"{config.family}, {config.depth} layers of {config.width}, {config.heads} heads, "
-        f"{count - sum(beside.values()):,} parameters",
+        "encoder": f"{config.family}, {counted(config.depth, 'layer')} of {config.width}, "
+        f"{counted(config.heads, 'head')}, {count - sum(beside.values()):,} parameters",
         "beside it": ", ".join(f"a {name} of {more:,} parameters" for name, more in beside.items()),
         "teacher": f"{taught:,} parameters, which do not learn" if taught else "",
-        "corpus": f"{held:,} tokens in {len(start.corpus):,} documents, {len(start.held_out):,} more held out",
+        "corpus": f"{held:,} tokens in {counted(len(start.corpus), 'document')}, {len(start.held_out):,} more held out",
         "a step": f"{training.tokens:,} tokens in passes of {start.size:,}, rows of at most {training.lengths}",
         "how long": long,
         "optimizer": f"{training.optimizer}, rate {training.peak:g}, {training.schedule}",

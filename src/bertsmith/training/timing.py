@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from bertsmith.data.findings import counted
 from bertsmith.errors import BertsmithError
 from bertsmith.models.files import read_json
 from bertsmith.models.network import Network
@@ -144,7 +145,7 @@ def plan_steps(
     plan = read_plan(path)
     if not known:
         told = f"{minutes:g} minute{'s' * (minutes != 1)}"
-        say(f"a step takes {plan['seconds_a_step']:.3g} s: {plan['steps']:,} steps in {told}.")
+        say(f"a step takes {plan['seconds_a_step']:.3g} s: {counted(plan['steps'], 'step')} in {told}.")
     return int(plan["steps"])
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from bertsmith.data.corpus.codes import SPECIALS
 from bertsmith.data.corpus.comparing import NAMES, STAYS, compare
-from bertsmith.data.corpus.dropping import EXCERPTS, REASONS, Reasons, excerpt
+from bertsmith.data.corpus.dropping import EXCERPTS, REASONS, Dropped, Reasons, excerpt
 from bertsmith.data.corpus.engines import Engine, run
 from bertsmith.data.corpus.excluding import gather_grams
 from bertsmith.data.corpus.reporting import notes_on, write_page
@@ -34,6 +34,7 @@ from bertsmith.data.corpus.writing import (
     write_json,
     write_part,
 )  # fmt: skip
+from bertsmith.data.findings import counted
 from bertsmith.data.shards import (
     FILES,
     FORMAT,
@@ -50,7 +51,7 @@ from bertsmith.text.tokenizer import Tokenizer
 
 REPORT, PAGE, ASKED = "report.json", "report.md", "settings.json"
 Say = Callable[[str], None]
-_STAGED = 2  # of how parts are made and what they tell: those that another version left are made anew
+_STAGED = 3  # of how parts are made and what they tell: those that another version left are made anew
 _PATIENCE = 10.0  # seconds between two lines about progress
 
 
@@ -267,12 +268,14 @@ def _read_json(path: Path) -> Any:
 
 
 def _nothing_left(documents: int, dropped: Reasons) -> str:
-    if not documents:
+    empty = dropped.get("empty", Dropped())
+    if documents == empty.count:
         return "The sources hold no text; give files with documents in them."
     counts = ", ".join(
-        f"{told.count:,} {'paragraphs ' * (reason == 'excluded')}{reason}" for reason, told in dropped.items()
+        f"{counted(told.count, 'paragraph') if reason == 'excluded' else told.count} {reason}"
+        for reason, told in dropped.items()
     )
     return (
-        f"Of {documents:,} documents nothing is left to train on ({counts or 'all are held out'}); give more text, or "
-        "fewer filters (--no-filters, --shortest, --tokens-per-character, --exclude, --held-out 0)."
+        f"Of {counted(documents, 'document')} nothing is left to train on ({counts or 'all are held out'}); give more "
+        "text, or fewer filters (--no-filters, --shortest, --tokens-per-character, --exclude, --held-out 0)."
     )

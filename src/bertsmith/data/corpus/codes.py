@@ -12,7 +12,8 @@ import numpy as np
 
 from bertsmith.data.corpus.settings import CorpusSettings
 from bertsmith.errors import BertsmithError
-from bertsmith.text.sources import Document, Part, read_part
+from bertsmith.text.sources import LONGEST, Document, Part, read_part
+from bertsmith.text.streams import line_of
 
 if TYPE_CHECKING:
     from bertsmith.data.corpus.staging import Staged
@@ -29,7 +30,11 @@ def read_codes(part: Part, settings: CorpusSettings, staged: "Staged") -> Iterat
     lines = replace(part, source=replace(part.source, kind="text"))
     rows: list[np.ndarray] = []
     for document in read_part(lines, unit="line"):
-        row = parse_row(document, settings)
+        try:
+            row = parse_row(document, settings)
+        except BertsmithError as error:  # only now is it worth counting lines
+            line = line_of(part.source.path, part.source.packing, document.start)
+            raise BertsmithError(f"{part.source.path}, line {line:,}: {error}") from None
         staged.documents += 1
         staged.characters += len(document.text)
         staged.size += document.size
@@ -45,28 +50,45 @@ def read_codes(part: Part, settings: CorpusSettings, staged: "Staged") -> Iterat
 
 
 def parse_row(document: Document, settings: CorpusSettings) -> np.ndarray:
-    text, where = document.text, document.where
+    """The codes of one line; what is wrong with it is an error that does not yet say where it stands."""
+    text = document.text
     if document.is_cut:
-        raise BertsmithError(f"{where}: the row is too long for one document; put it on several lines.")
-    if text.startswith(("[", "{")):
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise BertsmithError(f"{where}: not JSON ({error}).") from None
-        if isinstance(value, dict):
-            if settings.field not in value:
-                raise BertsmithError(f'{where}: there is no field "{settings.field}"; name it with --field.')
-            value = value[settings.field]
-        numbers = value
-    else:
-        try:
-            numbers = [int(word) for word in text.replace(",", " ").split()]
-        except ValueError:
-            raise BertsmithError(f"{where}: a row of codes holds whole numbers, not {text[:40]!r}.") from None
-    if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
-        raise BertsmithError(f"{where}: a row of codes is a list of whole numbers, not {text[:40]!r}.")
+        raise BertsmithError(f"the row is longer than {LONGEST >> 20} MiB; put it on several lines.")
+    numbers = _read_json(text, settings.field) if text.startswith(("[", "{")) else _read_words(text)
     top = min(settings.vocabulary or LARGEST, LARGEST)
     if numbers and not (min(numbers) >= 0 and max(numbers) < top):
         odd = next(number for number in numbers if not 0 <= number < top)
-        raise BertsmithError(f"{where}: the code {odd} is not between 0 and {top - 1:,}, the last of the vocabulary.")
+        more = ", or raise --vocabulary" if settings.vocabulary and 0 <= odd < LARGEST else ""
+        raise BertsmithError(f"the code {odd} is not between 0 and {top - 1:,}; correct the row{more}.")
     return np.array(numbers, np.int64)
+
+
+def _read_words(text: str) -> list[int]:
+    numbers = []
+    for word in text.replace(",", " ").split():
+        try:
+            numbers.append(int(word))
+        except ValueError:
+            told = f"{word[:40]!r} is not a whole number"
+            raise BertsmithError(f"{told}; a row of codes has whole numbers with spaces or commas between.") from None
+    return numbers
+
+
+def _read_json(text: str, field: str) -> list[int]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BertsmithError(f"not JSON ({error}); write a row as [1, 2, 3] on one line.") from None
+    if isinstance(value, dict):
+        if field not in value:
+            keys = ", ".join(f'"{key}"' for key in list(value)[:8]) or "none"
+            raise BertsmithError(f'there is no field "{field}" (fields: {keys}); name it with --field.')
+        value = value[field]
+    if not isinstance(value, list):
+        raise BertsmithError(
+            f"a row of codes is a list of whole numbers, not {str(value)[:40]}; write it as [1, 2, 3]."
+        )
+    odd = [one for one in value if type(one) is not int]
+    if odd:
+        raise BertsmithError(f"{json.dumps(odd[0])[:40]} is not a whole number; a row of codes has no other values.")
+    return value

@@ -8,7 +8,7 @@ _WIDTH = 160
 
 # In the order in which a document meets them.
 REASONS = {
-    "empty": "nothing was left after cleaning",
+    "empty": "no text, or none was left after cleaning",
     "too short": "shorter than --shortest characters",
     "excluded": "paragraphs that share a run of words with an excluded file",
     "poor fit": "more tokens to a character than --tokens-per-character, or a fifth of them unknown: another language, "
@@ -32,8 +32,8 @@ class Dropped:
     def add(self, text: str, characters: int | None = None) -> None:
         self.count += 1
         self.characters += len(text) if characters is None else characters
-        if len(self.excerpts) < EXCERPTS:
-            self.excerpts.append(excerpt(text))
+        if len(self.excerpts) < EXCERPTS and (shown := excerpt(text)):
+            self.excerpts.append(shown)
 
     def merge(self, other: dict[str, Any]) -> None:
         self.count += other["count"]

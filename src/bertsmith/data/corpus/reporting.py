@@ -3,6 +3,7 @@
 from typing import Any
 
 from bertsmith.data.corpus.dropping import OF_PARAGRAPHS, REASONS
+from bertsmith.data.findings import counted
 
 _MEGABYTE = 1_000_000
 _UNKNOWN = 0.01  # share of the tokens from which on it is worth a word
@@ -27,12 +28,13 @@ def notes_on(report: dict[str, Any]) -> list[str]:
     if report["settings"]["held_out"] and not kept["held-out"]["documents"]:
         notes.append("No document fell into the held-out part: there are too few for its share.")
     if read["cut"]:
-        notes.append(f"{read['cut']:,} times a document longer than 4 MiB was cut and goes on as another.")
+        notes.append(f"{counted(read['cut'], 'time')} a document longer than 4 MiB was cut and goes on as another.")
     strings, short = (sum(file[name] for file in report["exclude"]) for name in ("strings", "too_short"))
     if short:
+        have, them = ("has", "it") if short == 1 else ("have", "them")
         notes.append(
-            f"{short:,} of the {strings:,} strings in the excluded files have fewer than {report['settings']['gram']} "
-            "words, so the corpus may hold them (--gram N looks for shorter runs)."
+            f"{short:,} of the {counted(strings, 'string')} in the excluded files {have} fewer than "
+            f"{report['settings']['gram']} words, so the corpus may hold {them} (--gram N looks for shorter runs)."
         )
     return notes
 
@@ -45,8 +47,9 @@ def write_page(report: dict[str, Any]) -> str:
     lines = [
         "# The corpus",
         "",
-        f"{len(report['sources']):,} files, {read['documents']:,} documents, {megabytes:,.1f} MB of text became "
-        f"{kept['train']['tokens']:,} tokens to train on and {kept['held-out']['tokens']:,} held out.{unknown}",
+        f"{counted(len(report['sources']), 'file')}, {counted(read['documents'], 'document')}, {megabytes:,.1f} MB of "
+        f"text became {counted(kept['train']['tokens'], 'token')} to train on and "
+        f"{kept['held-out']['tokens']:,} held out.{unknown}",
         "",
         "| | documents | sentences | tokens |",
         "|---|---:|---:|---:|",
@@ -55,7 +58,8 @@ def write_page(report: dict[str, Any]) -> str:
             for split, counts in kept.items()
         ),
         "",
-        f"{speed['megabytes_per_second']:.1f} MB/s in {speed['seconds']:.1f} s with {speed['processes']} processes, "
+        f"{speed['megabytes_per_second']:.1f} MB/s in {speed['seconds']:.1f} s with "
+        f"{counted(speed['processes'], 'process', 'processes')}, "
         f"{speed['megabytes_per_cpu_second']:.1f} MB a CPU second; on the disk {disk['final'] / _MEGABYTE:,.1f} MB, "
         f"at most {disk['most_to_text']:.2f} times the text while it was built.",
         "",
@@ -81,9 +85,9 @@ def _dropped_table(report: dict[str, Any]) -> list[str]:
         return ["Nothing."]
     lines = ["| reason | what | count | of the characters |", "|---|---|---:|---:|"]
     for reason, told in dropped.items():
-        what = "paragraphs" if reason in OF_PARAGRAPHS else "documents"
+        what = counted(told["count"], "paragraph" if reason in OF_PARAGRAPHS else "document")
         share = told["characters"] / max(report["read"]["characters"], 1)
-        lines.append(f"| {reason} | {REASONS[reason]} | {told['count']:,} {what} | {share:.2%} |")
+        lines.append(f"| {reason} | {REASONS[reason]} | {what} | {share:.2%} |")
     for reason, told in dropped.items():
         if told["excerpts"]:
             lines += ["", f"### {reason}, for example", "", *(f"- {_quote(text)}" for text in told["excerpts"])]
@@ -93,4 +97,4 @@ def _dropped_table(report: dict[str, Any]) -> list[str]:
 def _quote(text: str) -> str:
     """Text as it is, not as markup."""
     ticks = "``" if "`" in text else "`"
-    return f"{ticks} {text} {ticks}" if text.strip() else "(blank)"
+    return f"{ticks} {text} {ticks}"

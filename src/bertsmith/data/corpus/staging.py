@@ -130,7 +130,7 @@ def _clean_blocks(job: Job, staged: Staged, excluded: Excluded | None) -> Iterat
     """Clean texts, their paragraphs on lines, in blocks of about a megabyte."""
     settings, block, waiting = job.settings, [], 0
     shortest = settings.shortest if settings.filters else 1
-    for document in read_part(job.part, unit=settings.unit, field=settings.field):
+    for document in read_part(job.part, unit=settings.unit, field=settings.field, blank=True):
         text = normalize_text(document.text)
         if "\n\n" in text:
             text = "\n".join(cut_paragraphs(text))

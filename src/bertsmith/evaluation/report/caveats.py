@@ -1,5 +1,6 @@
 """What one should know before quoting a run's scores, in sentences, from the facts of the run."""
 
+from bertsmith.data.findings import counted
 from bertsmith.evaluation.report.facts import RunFacts
 from bertsmith.evaluation.report.numbers import is_number, show_score
 from bertsmith.evaluation.report.wording import describe_cutting
@@ -13,7 +14,7 @@ def find_caveats(facts: RunFacts) -> list[str]:
     found += [*_about_choices(facts), *_about_size(facts), *_about_labels(facts), *_about_cutting(facts)]
     broken = sum("loss" in record and not is_number(record["loss"]) for record in facts.curves)
     if broken:
-        found.append(f"The training loss was not a finite number in {broken:,} records of the log.")
+        found.append(f"The training loss was not a finite number in {counted(broken, 'record')} of the log.")
     return found
 
 
@@ -91,7 +92,8 @@ def _about_size(facts: RunFacts) -> list[str]:
         told = f"fewer than {FEW} examples were scored, so differences inside the interval mean nothing."
         found.append(f"{', '.join(few)}: {told}")
     elif 0 < n < FEW:
-        found.append(f"{n} examples in {facts.split} are few: differences inside the interval mean nothing.")
+        told = f"{counted(n, 'example')} in {facts.split} {'is' if n == 1 else 'are'} few"
+        found.append(f"{told}: differences inside the interval mean nothing.")
     if any(is_number(score.get("low")) for score in scores):
         found.append(
             f"The {100 * facts.level:g} % intervals come from resampling the examples of one run; another seed or "

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from bertsmith.data.findings import counted
 from bertsmith.evaluation.report.axes import WIDTH, Frame, Scale, box, dot, drawing, label, line, shorten, title
 from bertsmith.evaluation.report.excerpts import cut_name
 from bertsmith.evaluation.report.facts import Bin, Lengths, Metrics, Score
@@ -93,7 +94,7 @@ def draw_histogram(lengths: Lengths, name: str = "tokens", height: int = 200) ->
     for i, (count, start) in enumerate(zip(counts, starts, strict=False)):
         top, wide = frame.y(count), max(starts[i + 1] - start - 1, 0.75)
         over = limit is not None and edges[i] >= limit
-        hint = f"{show_number(edges[i])} to {show_number(edges[i + 1])} {name}: {count:,} examples"
+        hint = f"{show_number(edges[i])} to {show_number(edges[i + 1])} {name}: {counted(count, 'example')}"
         parts.append(box(start, top, wide, frame.y.start - top, "fill c2" if over else "fill c1", hint))
     if limit is not None:
         parts.append(_mark_limit(even(limit) if across is even else _between(edges, starts, limit), frame, limit))
@@ -144,7 +145,7 @@ def draw_reliability(bins: Sequence[Bin], before: Sequence[Bin] = ()) -> str:
     for b in known:
         at, hint = (
             frame.x(b["confidence"]),
-            f"sure {b['confidence']:.3f}, right {b['accuracy']:.3f}, {b['count']:,} examples",
+            f"sure {b['confidence']:.3f}, right {b['accuracy']:.3f}, {counted(b['count'], 'example')}",
         )
         parts.append(line(at, frame.y(b["confidence"]), at, frame.y(b["accuracy"]), "gap"))
         parts.append(dot(at, frame.y(b["accuracy"]), 4.5, "point c1", hint))
@@ -156,7 +157,7 @@ def draw_reliability(bins: Sequence[Bin], before: Sequence[Bin] = ()) -> str:
     for b in known:
         tall = max(heights(b["count"]), 1)
         parts.append(
-            box(frame.x(b["confidence"]) - 6, floor - tall, 12, tall, "fill c1 soft", f"{b['count']:,} examples")
+            box(frame.x(b["confidence"]) - 6, floor - tall, 12, tall, "fill c1 soft", counted(b["count"], "example"))
         )
     parts.append(line(LEFT, floor, WIDTH - RIGHT, floor, "axis"))
     parts.append(

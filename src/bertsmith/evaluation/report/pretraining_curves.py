@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+from bertsmith.data.findings import counted
 from bertsmith.evaluation.report.axes import TYPE, WIDTH, box, label, measure, shorten
 from bertsmith.evaluation.report.charts import COLOURS, Series, draw_lines, explain
 from bertsmith.evaluation.report.curves import (
@@ -143,7 +144,7 @@ def _summary(facts: RunFacts) -> str:
     scores = {_words(name): score for name, score in facts.main.items() if not name.endswith(LOSS)}
     shown = [f"{name} {show_score(score.get('value'), 3)}" for name, score in scores.items()]
     (step, tokens), speed = facts.tokens[-1], facts.speed.get("tokens_per_second")
-    shown.append(f"{show_count(tokens)} tokens in {step:,} steps")
+    shown.append(f"{show_count(tokens)} tokens in {counted(step, 'step')}")
     return " · ".join([*shown, *([f"{show_count(speed)} tokens/s"] if is_number(speed) else [])])
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from bertsmith.data.findings import counted
 from bertsmith.evaluation.report.caveats import find_caveats
 from bertsmith.evaluation.report.charts import (
     draw_bars,
@@ -45,7 +46,7 @@ def show_tiles(facts: RunFacts) -> str:
         return ""
     alike = not facts.members and not facts.tokens  # all scores are of the same examples
     n = next((score["n"] for score in facts.main.values() if alike and score.get("n")), None)
-    told = f"On {escape(facts.split)}" + (f", {n:,} examples" if n else "")
+    told = f"On {escape(facts.split)}" + (f", {counted(n, 'example')}" if n else "")
     level = (
         f"; the range is the {100 * facts.level:g} % interval" if any("low" in s for s in facts.main.values()) else ""
     )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from bertsmith.data.findings import counted
 from bertsmith.evaluation.report.facts import Lengths, RunFacts
 from bertsmith.evaluation.report.numbers import (
     is_number,
@@ -89,15 +90,16 @@ def describe_cutting(lengths: Lengths) -> str:
     cut, n = lengths.get("examples_cut", 0), lengths.get("examples", 0) or sum(lengths.get("counts", []))
     if not cut and not lengths.get("tokens_cut"):
         return ""
-    share = f" of {n:,} examples ({show_share(cut, n)})" if n else " examples"
+    told = f"{cut:,} of {counted(n, 'example')} ({show_share(cut, n)})" if n else counted(cut, "example")
+    are = "is" if cut == 1 else "are"
     limit = f"{lengths['limit']:,} tokens" if lengths.get("limit") else "the limit"
     policy, lost = lengths.get("policy", ""), lengths.get("tokens_cut", 0)
-    told = f"{cut:,}{share} are longer than {limit}"
+    told += f" {are} longer than {limit}"
     if policy == "windows" and not lost:
-        return f"{told} and are read in windows; nothing is cut."
+        return f"{told} and {are} read in windows; nothing is cut."
     part = f" ({show_share(lost, lengths['tokens'])})" if lengths.get("tokens") else ""
-    unseen = f": {lost:,} tokens{part} are not seen" if lost else ""
-    return f"{told} and are cut{f' (policy {policy})' if policy else ''}{unseen}."
+    unseen = f": {counted(lost, 'token')}{part} {'is' if lost == 1 else 'are'} not seen" if lost else ""
+    return f"{told} and {are} cut{f' (policy {policy})' if policy else ''}{unseen}."
 
 
 def flatten(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
