@@ -25,7 +25,7 @@ from bertsmith.models.files import write_json
 from bertsmith.models.hub import find_default, locate
 from bertsmith.tasks.catalog import find_task
 from bertsmith.tasks.texts import list_names, take_count
-from bertsmith.training.choices import COLUMNS, TaskChoices, refuse_unused, sort_choices
+from bertsmith.training.choices import COLUMNS, TaskChoices, plain_value, refuse_unused, sort_choices
 
 Say = Callable[[str], None]
 RESULTS = "results.json"
@@ -81,6 +81,7 @@ def benchmark(
     take_count("jobs", jobs)
     find_device(device)
     refuse_own(settings)
+    settings = {setting: plain_value(setting, value) for setting, value in settings.items()}
     if keep_models and out is None:
         raise BertsmithError("keep_models needs a folder to keep them in: give out.")
     tasks = None if tasks is None else list_names("tasks", tasks)

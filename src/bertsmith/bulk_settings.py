@@ -4,11 +4,12 @@ In: the job, the file, the model. Out: plain JSON that two runs can compare, and
 """
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bertsmith.asking import Question
+from bertsmith.asking import Question, make_plain
 from bertsmith.data.shards import file_digest
 
 if TYPE_CHECKING:
@@ -20,8 +21,11 @@ READ = (".safetensors", ".bin", ".json", ".txt", ".model")  # what answers depen
 def describe_asked(
     question: Question, source: Path, chosen: Mapping[str, str | None], format: str | None, model: "Model"
 ) -> dict[str, Any]:
-    """Devices, threads and sizes of batches are no part of it: a run may go on where there is another machine."""
-    return {
+    """Devices, threads and sizes of batches are no part of it: a run may go on where there is another machine.
+
+    As the journal gives it back, which knows no tuples.
+    """
+    asked = {
         "job": question.name,
         "options": {name: value for name, value in sorted(question.options.items()) if value is not None},
         "columns": {role: column for role, column in sorted(chosen.items()) if column is not None},
@@ -29,6 +33,8 @@ def describe_asked(
         "input": str(source.absolute()),
         "model": {"folder": str(model.folder), "digest": digest_model(model), "dtype": model.dtype},
     }
+    plain: dict[str, Any] = json.loads(json.dumps(asked, default=make_plain))
+    return plain
 
 
 def name_difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:

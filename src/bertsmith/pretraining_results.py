@@ -73,9 +73,11 @@ def describe_run(
     if surprise is not None:
         scores["pseudo_perplexity"] = surprise
     device = str(start.checkpoint.network.embed.tokens.weight.device)
+    tokenizer = start.corpus.tokenizer()
     return RunFacts(
         task="mask" if "mask" in start.checkpoint.heads else "pretrain",
         title=f"Pretraining: {start.recipe.name}",
+        mask=tokenizer.mask_token if tokenizer is not None and tokenizer.mask_token else RunFacts.mask,
         base="" if asked["model"] is None else name_of(locate(asked["model"])),
         date=datetime.now(UTC).date().isoformat(),
         version=bertsmith.__version__,

@@ -28,6 +28,7 @@ class Setting:
     task: str
     tables: Mapping[str, Table]
     sources: Mapping[str, str]  # side -> the path, where it is one
+    format: str | None  # of the files, where it was said
     model: Path
     named: str | None  # the model as somebody named it
     device: str
@@ -101,9 +102,10 @@ def command(setting: Setting, combination: Combination, seed: int) -> str | None
     words = ["bertsmith", "finetune", "--task", setting.task]
     for side, source in setting.sources.items():
         words += [f"--{side}", source]
-    if setting.named is not None:
-        words += ["--model", setting.named]
-    for name, value in {**setting.fixed, **combination, "seed": seed}.items():
+    given = {"format": setting.format, "model": setting.named, **setting.fixed, **combination, "seed": seed}
+    for name, value in given.items():
+        if value is None:
+            continue
         flag = name.replace("_", "-")
         words += [f"--{'' if value else 'no-'}{flag}"] if isinstance(value, bool) else [f"--{flag}", exact_value(value)]
     return shlex.join([*words, "--out", "my-model"])

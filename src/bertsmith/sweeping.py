@@ -73,7 +73,7 @@ def sweep(
     examine(task, tables, source, device, {**space.fixed, **first_of(space)}, check, say)
     named = None if model is None else str(model)
     setting = Setting(
-        task, tables, sources, source, named, device, open_place(out), numbers, space.fixed, digest(tables),
+        task, tables, sources, format, source, named, device, open_place(out), numbers, space.fixed, digest(tables),
         keep_models, overwrite,
     )  # fmt: skip
     count = len(grid) if proposals is None else trials or 0

@@ -16,7 +16,7 @@ from bertsmith.text.sources import cut_parts, list_sources, name_sources, refuse
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.training.balancing import balance_counts, check_balance, find_factors
 from bertsmith.text.training.building import build_model, build_tokenizer, check_folder, save_trained
-from bertsmith.text.training.bytepairs import train_bytepairs
+from bertsmith.text.training.bytepairs import ALPHABET, train_bytepairs
 from bertsmith.text.training.counting import Counted
 from bertsmith.text.training.parallel import count_parts
 from bertsmith.text.training.recipes import Recipe, make_recipe
@@ -94,16 +94,18 @@ def train_tokenizer(
     """
     begin = perf_counter()
     check_counts({"size": size, "min-count": min_count, "alphabet": alphabet, "limit": limit, "threads": threads})
-    recipe = make_recipe(kind, cased, limit, join_punctuation)
     given, special = name_sources(sources), [special] if isinstance(special, str) else list_names("special", special)
+    recipe = make_recipe(kind, cased, limit, join_punctuation, special)
     check_balance(balance, len(given))
     tokens = _name_specials(recipe, alphabet, special)
     folder = take_folder(out)
     check_folder(folder, overwrite)
     languages = given if balance is not None else [given]
+    signs = [token for token in special if len(token) == 1]  # cleaning may make one of another: it is no piece
     counted = count_sources(languages, folder, recipe, threads or count_cores(), field, tell)
     factors = find_factors([each.characters for each in counted], 1.0 if balance is None else balance)
     words = counted[0].words if len(counted) == 1 else balance_counts([each.words for each in counted], factors)
+    words = {word: count for word, count in words.items() if not any(sign in word for sign in signs)}
     vocabulary = _train(make_table(words), recipe, size, tokens, min_count, alphabet, tell)
     tokenizer = build_tokenizer(vocabulary, recipe, special)
     save_trained(tokenizer, vocabulary, recipe, folder)
@@ -130,6 +132,9 @@ def _name_specials(recipe: Recipe, alphabet: int | None, special: list[str]) -> 
     for token in special:
         if token.split() != [token]:
             raise BertsmithError(f"--special {token!r} must be a word without spaces.")
+        is_sign = token in ALPHABET if recipe.kind == "bpe" else len(token) == 1 and token.isalnum()
+        if is_sign:
+            raise BertsmithError(f"--special {token!r} is a sign that words are spelled with; name a longer one.")
         if tokens.count(token) > 1:
             raise BertsmithError(f"--special {token!r} is there already; name each special token once.")
     return tokens

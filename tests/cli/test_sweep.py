@@ -181,6 +181,25 @@ def test_python_takes_data_that_is_in_no_file(place, tmp_path):
         bertsmith.sweep("classify", tiny.reviews(), tiny.reviews("this"), **asked)
 
 
+def test_python_may_give_paths_columns_and_nothing(place, tmp_path):
+    """A path among the settings is written as words, a tuple of columns is known again, and None is not told."""
+    rows = "".join(f"{record['text']},{record['label']}\n" for record in tiny.reviews("the"))
+    (tmp_path / "train.data").write_text(f"text,label\n{rows}")
+    given = {"rate": [1e-3, 2e-3], "seeds": 1, "batch": 8, "max_steps": 1, "device": "cpu", "threads": 1,
+             "format": "csv", "features": "last", "cache": tmp_path / "kept", "label": ("label",),
+             "length": None}  # fmt: skip
+    said = []
+    for _ in range(2):
+        found = bertsmith.sweep("classify", tmp_path / "train.data", out=tmp_path / "out", model=place / "encoder",
+                                say=said.append, **given)  # fmt: skip
+        assert found["failed"] == 0 and found["settings"]["cache"] == str(tmp_path / "kept")
+    assert said[-1].endswith("(finished before)")
+    words = shlex.split(found["best"]["command"])
+    told = {name: words[words.index(f"--{name}") + 1] for name in ("format", "label", "cache")}
+    assert told == {"format": "csv", "label": "label", "cache": str(tmp_path / "kept")}
+    assert "--length" not in words
+
+
 @pytest.fixture
 def glue(place, tmp_path):
     words = ["--model", place / "encoder", "--device", "cpu", "--threads", 1, "--max-steps", 2, "--rate", "1e-3"]

@@ -100,6 +100,14 @@ def test_grades_and_mined_negatives_are_told():
         read_ranks([{"query": "q", "positive": "a"}, {"query": "r", "positive": "a"}])
 
 
+def test_a_copy_of_the_right_text_with_other_spaces_is_no_negative():
+    rows = [("river bank", "the river bank "), ("shore", "the  river\nbank"), ("law", "a law"), ("atom", "an atom")]
+    found = mine([RankExample(query, (text,), None) for query, text in rows], 3, "train")
+    for (_, right), example in zip(rows, found, strict=True):
+        others = [" ".join(text.split()) for text in example.texts[1:]]
+        assert " ".join(right.split()) not in others and len(others) == len(set(others)) == 2
+
+
 WORDS = ["river", "bank", "money", "shore", "stream", "law", "party", "atom"]
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5)
 

@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from bertsmith.data.delimited import _quoted_rows
 from bertsmith.data.reading import read_table
+from bertsmith.data.streaming import open_rows
 from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
 
@@ -161,6 +163,19 @@ def test_a_long_cell(tmp_path):
     limit = csv.field_size_limit()
     path.write_text('text,label\n"' + "word " * 60_000 + '",a\n')
     assert len(read_table(path).records[0]["text"]) == 300_000
+    assert csv.field_size_limit() == limit
+
+
+def test_a_long_cell_beside_another_file(tmp_path):
+    """The limit is the whole process's: another reader that is done must not take it away."""
+    limit = csv.field_size_limit()
+    row = '"' + "word " * 60_000 + '",a\n'
+    text = "text,label\n" + row + row
+    (tmp_path / "more.csv").write_text(text)
+    other, long = _quoted_rows('"a","b"\n', "short", ","), _quoted_rows(text, "long", ",")
+    blocks = open_rows(tmp_path / "more.csv").blocks(1)
+    next(other), next(long), next(blocks)
+    assert list(other) == [] and len(list(long)) == 2 and len(list(blocks)) == 1
     assert csv.field_size_limit() == limit
 
 

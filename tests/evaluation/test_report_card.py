@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bertsmith.evaluation.report import RunFacts
 from bertsmith.evaluation.report.card import hub_metric, make_card
 from bertsmith.evaluation.report.markup import visible
-from bertsmith.evaluation.report.usage import FOLDER, use_transformers
+from bertsmith.evaluation.report.usage import FOLDER, use_command_line, use_transformers
 
 RUNS = {
     "classify": classify_facts(),
@@ -119,6 +119,12 @@ def test_a_folder_that_looks_like_a_name_on_the_hub(tmp_path: Path, monkeypatch:
     assert front_of(make_card(run))["base_model"] == "models/minilm"
     monkeypatch.chdir(tmp_path)
     assert "base_model" not in front_of(make_card(run))
+
+
+def test_the_mask_is_spelled_as_the_tokenizer_has_it() -> None:
+    assert 'bertsmith fill "Ada <mask> in London."' in make_card(RunFacts(task="mask", mask="<mask>"))
+    mix = RunFacts(task="several", mask="<mask>", members=[{"name": "words", "task": "mask"}])
+    assert 'bertsmith fill "Ada <mask> in London." --model' in use_command_line(mix)
 
 
 def test_a_bare_run_has_a_bare_card() -> None:

@@ -7,7 +7,6 @@ from torch.nn import functional as F
 
 from bertsmith.data.batch import Batch
 from bertsmith.data.examples import SpanExample
-from bertsmith.errors import BertsmithError
 from bertsmith.tasks.losses import Criterion, diverge
 from bertsmith.tasks.predicting import Predictor
 from bertsmith.tasks.span import Span
@@ -86,11 +85,6 @@ def test_nothing_looks_at_a_value(task):
     found = task.loss(scores, GOLD.to("meta"), batch, Criterion(smoothing=0.1, focal=2.0))
     (found + task.diverge(scores, scores, batch)).sum().backward()
     assert found.shape == (len(LENGTHS),) and scores.grad.shape == scores.shape
-
-
-def test_class_weights_have_no_meaning(task):
-    with pytest.raises(BertsmithError, match="nothing for class weights to weigh"):
-        task.loss(make_scores(), GOLD, make_batch(), Criterion(weights=torch.ones(2)))
 
 
 def test_divergence(task):

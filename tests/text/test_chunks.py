@@ -50,11 +50,11 @@ def bytelevel(prefix=False, **more):
     return engine
 
 
-def marked():
+def marked(scheme="always"):
     """As `bertsmith tokenizer train --kind unigram` makes it."""
     engine = unigram()
     engine.normalizer = normalizers.Sequence([normalizers.Nmt(), normalizers.NFKC()])
-    spaces = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme="always")]
+    spaces = [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(prepend_scheme=scheme)]
     engine.pre_tokenizer = pre_tokenizers.Sequence([*spaces, pre_tokenizers.Split(Regex("[.!?]+"), "isolated")])
     engine.add_special_tokens(["[MASK]"])
     return engine
@@ -74,6 +74,7 @@ ENGINES = {
     "bytes of NFC": (bytelevel(normalizer=normalizers.NFC()), "bytes"),
     "uncased bytes": (bytelevel(normalizer=normalizers.Lowercase()), "bytes"),
     "marked words": (marked(), "marked words"),
+    "first word marked": (marked("first"), None),
     "prefixed bytes": (bytelevel(prefix=True), "prefixed bytes"),
     "unigram": (unigram(), None),
 }

@@ -94,3 +94,17 @@ def test_wrapped_lines_are_joined_where_blank_lines_part_paragraphs():
     wrapped = "a line that is wrapped at about seventy characters, as mail was\nand that goes on here"
     assert cut_paragraphs(f"{wrapped}\n\nshort\nlines") == [wrapped.replace("\n", " "), "short", "lines"]
     assert cut_paragraphs(wrapped) == wrapped.split("\n")
+
+
+def test_whether_a_text_has_capitals_is_asked_once():
+    """Asked at each mark it would read the whole text each time: a page in small letters took minutes."""
+
+    class Counting(str):
+        asked = 0
+
+        def islower(self):
+            Counting.asked += 1
+            return super().islower()
+
+    text = Counting("what a day! it went on! " * 50)
+    assert len(split_sentences(text)) == 100 and Counting.asked == 1

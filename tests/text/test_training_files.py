@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,19 @@ def test_chinese(kind: str, tmp_path: Path) -> None:
         assert row.pieces == ["東", "京", "は", "京", "都"]
     else:
         assert len(tokenizer.encode("東京は日本の首都です", specials=False)) < 5
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
+def test_a_special_token_of_one_sign_that_the_text_is_full_of(kind: str, tmp_path: Path) -> None:
+    """It is taken out of a text before there are words: it is a piece once, and what stands around it are words."""
+    (tmp_path / "text.txt").write_text("cats | dogs like the sea | and the land|water\n" * 50)
+    with warnings.catch_warnings(action="error"):
+        trained = train_tokenizer(tmp_path / "text.txt", tmp_path / "out", kind=kind, size=200, special="|")
+    pieces = (tmp_path / "out" / "vocab.txt").read_text().splitlines()
+    assert len(pieces) == len(set(pieces)) == trained.pieces == trained.tokenizer.size
+    mark = "▁" * (kind == "unigram")
+    read = trained.tokenizer.encode("the land|water", specials=False)
+    assert read.pieces == [f"{mark}the", f"{mark}land", "|", f"{mark}water"] and read.ids[2] == 5
 
 
 def test_special_tokens_of_a_persons_own(tmp_path: Path) -> None:

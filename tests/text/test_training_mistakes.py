@@ -29,6 +29,11 @@ def text(tmp_path: Path) -> Path:
         ({"join_punctuation": True}, "letters and punctuation together are for unigram, not for wordpiece."),
         ({"special": ["[MASK]"]}, r"--special '\[MASK\]' is there already"),
         ({"special": ["a b"]}, "--special 'a b' must be a word without spaces."),
+        ({"special": ["x"]}, "--special 'x' is a sign that words are spelled with; name a longer one."),
+        (
+            {"special": ["|"], "kind": "bpe"},
+            r"--special '\|' is a sign that words are spelled with; name a longer one.",
+        ),
         ({"special": [""]}, "--special '' must be a word without spaces."),
         ({"balance": 0.7}, "--balance needs several sources"),
         ({"limit": 0}, "--limit 0 must be a whole number above zero."),

@@ -4,6 +4,7 @@ import json
 import resource
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from bertsmith.layers.mixing import LAYERS, FeatureShape
 from bertsmith.models.checkpoint import load_checkpoint, save_checkpoint
 from bertsmith.models.fitting import fit_head
 from bertsmith.tasks.predicting import Predictor
+from bertsmith.tasks.task import Row
 from bertsmith.training import features as module
 from bertsmith.training.devices import Ranks
 from bertsmith.training.feature_files import HEAD, FeatureFile
@@ -235,6 +237,24 @@ def damage(kind, path):
         del about["sum"]
         content[:HEAD] = json.dumps(about).encode().ljust(HEAD)
     path.write_bytes(content)
+
+
+def test_rows_are_counted_once_on_their_way(monkeypatch):
+    """Each row that waited was counted again for each that came: the square of their number."""
+
+    class Counting(list):
+        asked = 0
+
+        def __len__(self):
+            Counting.asked += 1
+            return super().__len__()
+
+    monkeypatch.setattr(module, "_run", lambda predictor, task, rows, dtype: rows)
+    rows = [Row(Counting([1] * 10), [0] * 10) for _ in range(1000)]
+    task = SimpleNamespace(mix=SimpleNamespace(collected=module.AT_ONCE // 4000))  # a thousand tokens at once
+    parts = list(module.compute(Predictor(None, None, 100), task, rows, "float32"))
+    assert [row for part in parts for row in part] == rows and len(parts) == 10
+    assert Counting.asked <= 3 * len(rows)
 
 
 @pytest.mark.parametrize("kind", ["a bit", "the head", "its end", "all", "more", "no checksum"])

@@ -102,6 +102,12 @@ def test_optuna_proposes_the_same_again_within_the_ranges():
     assert any(one["rate"] < 1e-4 for one in found) and any(one["rate"] > 1e-4 for one in found)  # on a log scale
 
 
+def test_what_is_proposed_is_rounded_within_its_range():
+    pytest.importorskip("optuna")
+    found = Proposals(make_space({"rate": "1.2345e-5:1.2349e-5"}), 0).ask(5)
+    assert all(1.2345e-5 <= one["rate"] <= 1.2349e-5 for one in found)
+
+
 def test_optuna_is_asked_for_where_it_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(BertsmithError, match=r"needs the extra `sweep`: pip install 'bertsmith\[sweep\]'"):

@@ -353,6 +353,15 @@ def test_finished_other_settings_and_overwrite(classifier, tmp_path):
     assert (tmp_path / "other.jsonl").read_text() == "mine"
 
 
+def test_options_are_the_same_however_their_lists_are_written(models, tmp_path):
+    """A journal knows no tuples: the same call again must not take its own for another's."""
+    source, out, said = tmp_path / "in.txt", tmp_path / "out.jsonl", []
+    source.write_text("the film was [MASK]\n")
+    for targets in (("good", "bad"), ["good", "bad"]):
+        bertsmith.predict_file("fill", source, out, models("fill"), options={"targets": targets}, say=said.append)
+    assert said == [f"{out} is finished already; nothing was done."]
+
+
 def test_the_file_that_is_read_is_never_written(classifier, tmp_path):
     rows, link = tmp_path / "rows.jsonl", tmp_path / "link.jsonl"
     rows.write_text('{"text": "a good film"}\n')

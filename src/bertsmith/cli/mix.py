@@ -66,8 +66,10 @@ def carry_out_mix(asked: dict[str, Any], modes: Mapping[str, Any], say: Callable
     if run is None:
         say("This was a dry run: nothing was trained and nothing written.")
         return None
-    pairs = {one["name"] for one in read_metrics(run.folder).members if one.get("pairs")}
+    facts = read_metrics(run.folder)
+    pairs = {one["name"] for one in facts.members if one.get("pairs")}
     for name, member in asked["members"].items():
         ask = ASKS.get(str(member.get("task")), "info") + (' --pair "Another text."' if name in pairs else "")
+        ask = ask.replace("[MASK]", facts.mask)
         say(f"to use {name}: bertsmith {ask} --model {shlex.quote(str(run.folder))} --use {name}")
     return {"task": "several", "folder": str(run.folder), "metrics": run.metrics}

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain, islice
+from threading import Lock
 
 from bertsmith.data.decoding import bare_lines, cut_lines
 from bertsmith.data.glue import has_no_quoting, is_orange, name_columns
@@ -21,6 +22,7 @@ DELIMITERS = (",", "\t", ";", "|")
 HEAD = 1000  # rows that are looked at before deciding
 LONGEST_CELL = 10_000  # lines
 _TOLD = re.compile(r'"?sep=([,;|\t])"?\r?(?=\n)', re.IGNORECASE)
+_guard, _needed, _usual = Lock(), list[int](), 0  # of csv's limit: the sizes that are asked for, and what it was before
 Row = tuple[int, list[str]]
 
 
@@ -56,7 +58,7 @@ def guess_delimiter(text: str) -> str:
     lines = list(islice((line for line in cut_lines(text) if line.strip()), 50))
     for delimiter in DELIMITERS:
         try:
-            with room_for(text):
+            with room_for(len(text)):
                 widths = {len(cells) for cells in csv.reader(lines, delimiter=delimiter)}
         except csv.Error:
             continue
@@ -72,7 +74,7 @@ def is_quoted_tsv(text: str) -> bool:
     if has_no_quoting(text[: text.find("\n")] if "\n" in text else text):
         return False
     try:
-        with room_for(text):
+        with room_for(len(text)):
             widths = [len(cells) for cells in csv.reader(cut_lines(text), delimiter="\t", strict=True) if cells]
     except csv.Error:
         return False
@@ -81,14 +83,23 @@ def is_quoted_tsv(text: str) -> bool:
 
 
 @contextmanager
-def room_for(text: str) -> Iterator[None]:
-    """The module's limit on a cell's length, which is 128 KB, raised to what this text may need."""
-    limit = csv.field_size_limit()
-    csv.field_size_limit(max(limit, len(text) + 1))
+def room_for(size: int) -> Iterator[None]:
+    """The module's limit on a cell's length, which is 128 KB, raised to this.
+
+    It is one for the whole process: it stays high enough for all who read, and is as it was when the last is done.
+    """
+    global _usual
+    with _guard:
+        if not _needed:
+            _usual = csv.field_size_limit()
+        _needed.append(size + 1)
+        csv.field_size_limit(max(_usual, *_needed))
     try:
         yield
     finally:
-        csv.field_size_limit(limit)
+        with _guard:
+            _needed.remove(size + 1)
+            csv.field_size_limit(max([_usual, *_needed]))
 
 
 def _plain_rows(text: str, delimiter: str) -> Iterator[Row]:
@@ -101,7 +112,7 @@ def _quoted_rows(text: str, name: str, delimiter: str) -> Iterator[Row]:
     reader = csv.reader(cut_lines(text), delimiter=delimiter, strict=True)
     before, width = 0, 0
     try:
-        with room_for(text):
+        with room_for(len(text)):
             for cells in reader:
                 begin, before = before + 1, reader.line_num
                 if cells:

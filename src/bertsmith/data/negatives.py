@@ -16,25 +16,35 @@ POOL = 50_000  # texts that a query is compared with: time would grow by the squ
 
 
 def mine(examples: Sequence[RankExample], count: int, name: str) -> list[RankExample]:
-    """`count` texts for each example, the same every time; fewer only where there are fewer others."""
-    texts = list(dict.fromkeys(text for example in examples for text in example.texts))
+    """`count` texts for each example, the same every time; fewer only where there are fewer others.
+
+    Texts that differ in their white space alone are one: such a copy of the right answer is no wrong one.
+    """
+    spellings: dict[str, str] = {}
+    for text in (text for example in examples for text in example.texts):
+        spellings.setdefault(_key(text), text)
+    texts = list(spellings.values())
     if len(texts) < 2:
         raise BertsmithError(
             f"{name} has no text but the {len(texts)} that answers, so nothing stands against it; give other texts, or "
             f"negatives (--negative COLUMN)."
         )
-    places = {text: place for place, text in enumerate(texts)}
+    places = {key: place for place, key in enumerate(spellings)}
     parts = {start: Bm25(build(texts[start : start + POOL]), len(texts[start : start + POOL]))
              for start in range(0, len(texts), POOL)}  # fmt: skip
     found = []
     for example in examples:
-        start = places[example.texts[0]] // POOL * POOL
-        own = [places[text] - start for text in example.texts]
+        start = places[_key(example.texts[0])] // POOL * POOL
+        own = [places[_key(text)] - start for text in example.texts]
         scores = parts[start].scores(example.query)
         others = [texts[start + i] for i in find_best(scores, own, count)]
         gains = (*(example.gains or [1.0] * len(own)), *[0.0] * len(others))
         found.append(replace(example, texts=(*example.texts, *others), gains=gains))
     return found
+
+
+def _key(text: str) -> str:
+    return " ".join(text.split())
 
 
 def find_best(scores: Array, own: Sequence[int], count: int) -> list[int]:

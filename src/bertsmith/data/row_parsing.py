@@ -6,7 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bertsmith.data.decoding import cut_lines
-from bertsmith.data.delimited import describe_width, explain_quotes, refuse_swallowed
+from bertsmith.data.delimited import describe_width, explain_quotes, refuse_swallowed, room_for
 from bertsmith.data.jsonlines import parse_line
 from bertsmith.errors import BertsmithError
 
@@ -40,7 +40,6 @@ class HeadLines:
 class RowParser:
     def __init__(self, layout: "Layout", name: str, lines: LineSource) -> None:
         self.layout, self.name, self._lines = layout, name, lines
-        csv.field_size_limit(max(csv.field_size_limit(), LONGEST_CELL))
 
     def parse(self, raw: bytes, number: int) -> dict[str, Any] | None:
         """The record of the row that begins with this line; None where it has no content.
@@ -69,7 +68,8 @@ class RowParser:
             return bare.split(layout.delimiter) if bare else []
         reader = csv.reader(chain([text], self._others(number)), delimiter=layout.delimiter, strict=True)
         try:
-            cells = next(reader)
+            with room_for(LONGEST_CELL):
+                cells = next(reader)
         except csv.Error as error:
             # Where a quote mark stands wrong, nobody knows where the next row begins: this is not a fault of one row.
             raise explain_quotes(str(error), self.name, number, number + reader.line_num - 1) from None

@@ -154,6 +154,7 @@ def gather_mix_facts(
     facts = RunFacts(
         task="several",
         base=name_of(mix.source),
+        mask=mix.tokenizer.mask_token or RunFacts.mask,
         date=datetime.now(UTC).date().isoformat(),
         version=bertsmith.__version__,
         metrics=metrics,

@@ -43,6 +43,7 @@ class Span(TrainedTask[SpanExample, Result]):
     per_token = True
     metric = "f1"
     truncation: ClassVar[str] = "windows"
+    weighs: ClassVar[bool] = False  # gold is places
     roles: ClassVar[tuple[str, ...]] = ("question", "context", "answers", "start", "id", "impossible")
     required: ClassVar[tuple[str, ...]] = ("question", "context", "answers")
 
@@ -232,8 +233,6 @@ def choose_place(scores: Tensor, there: Tensor, gold: Tensor, criterion: Criteri
 
     `Criterion.choose` would spread its smoothing over the places that are not there. No shape depends on the gold.
     """
-    if criterion.weights is not None:
-        raise BertsmithError("span chooses places, not classes, so there is nothing for class weights to weigh.")
     chances = scores.log_softmax(dim=-1)
     right = chances.gather(1, gold.clamp(min=0)[:, None])[:, 0]
     cost = -right

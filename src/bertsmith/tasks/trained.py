@@ -33,6 +33,7 @@ class TrainedTask(Task[Example, Answer]):
     problem: str | None = None  # the problem_type of config.json
     together: ClassVar[bool] = False  # whether the loss compares an example's rows, so that one pass must hold them all
     whole: ClassVar[bool] = False  # whether it compares all examples of a step, so that one pass must hold the step
+    weighs: ClassVar[bool] = True  # whether gold numbers the labels, so that class weights can weigh them
     classes: ClassVar[bool] = True  # whether gold is classes: else weights, focal loss and smoothing have no meaning
 
     def __init__(self, tokenizer: Tokenizer, limit: int, truncate: str, settings: Settings) -> None:

@@ -248,9 +248,10 @@ def _find_way(parts: dict[str, Any]) -> str | None:
         return None
     if splitter.get("type") == "BertPreTokenizer":
         return "words"
-    several = [one["type"] for one in splitter.get("pretokenizers", [])]
-    if several[:1] == ["WhitespaceSplit"]:  # whatever comes then sees one word
-        return "marked words"
+    several = splitter.get("pretokenizers", [])
+    if several and several[0]["type"] == "WhitespaceSplit":  # whatever comes then sees one word
+        # But for a mark on the first word of a text alone.
+        return None if any(one.get("prepend_scheme") == "first" for one in several) else "marked words"
     if splitter.get("type") == "ByteLevel" and splitter.get("use_regex", True):
         if any(step["type"] not in _LOCAL_BYTES for step in steps) or any(token["rstrip"] for token in added):
             return None

@@ -62,10 +62,11 @@ def sentence_ends(text: str) -> list[int]:
     """Where each sentence ends, the white space behind it included; the last is the length of the text."""
     ends = []
     begun = 0
-    for found in _ENDS[text.isascii(), not text.islower()].finditer(text):
+    is_low = text.islower()  # asked once: it reads the whole text
+    for found in _ENDS[text.isascii(), not is_low].finditer(text):
         start, end = found.span()
         mark = text[start]
-        if end < len(text) and (text[end - 1] == "\n" or _is_end(text, begun, start, end, mark)):
+        if end < len(text) and (text[end - 1] == "\n" or _is_end(text, begun, start, end, mark, is_low)):
             ends.append(end)
             begun = end
     if text:
@@ -73,14 +74,14 @@ def sentence_ends(text: str) -> list[int]:
     return ends
 
 
-def _is_end(text: str, begun: int, start: int, end: int, mark: str) -> bool:
+def _is_end(text: str, begun: int, start: int, end: int, mark: str, is_low: bool) -> bool:
     if mark in _OWN_MARKS:
         return not (start > 0 and text[start - 1].isdigit() and text[end].isdigit())
     following = _OPENING.match(text, end)
     after = text[following.end()] if following is not None and following.end() < len(text) else ""
     lower = after.islower()
     if mark != "." or text[start + 1] == ".":  # ! ? … and three full stops
-        return not lower or text.islower()
+        return not lower or is_low
     word = text[max(begun, start - _LOOK_BACK) : start]
     word = word[max(word.rfind(" "), word.rfind("\xa0"), word.rfind("\n")) + 1 :].lstrip("\"'“‘«‹([{¿¡„‚—–-")
     return _may_end(word, _next_word(text, end), start - len(word) <= begun) and (not lower or len(word) > 2)

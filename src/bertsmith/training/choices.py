@@ -109,14 +109,16 @@ def sort_choices(given: Mapping[str, Any]) -> tuple[TaskChoices, Training, dict[
         if name in COLUMNS:
             parts["columns"] |= take_columns({name: value})
         elif name in known:
-            parts[known[name]][name] = _plain(name, value)
+            parts[known[name]][name] = plain_value(name, value)
         else:
             raise BertsmithError(f"{name} is not a setting{suggest(name, [*known, *COLUMNS])}")
     return TaskChoices(**parts[TaskChoices]), Training(**parts[Training]), parts["columns"]
 
 
-def _plain(name: str, value: Any) -> Any:
-    """Paths as words; dims may be a list or a number too."""
+def plain_value(name: str, value: Any) -> Any:
+    """As JSON and a command line hold it: paths and columns as words; dims may be a list or a number too."""
+    if name in COLUMNS:
+        return take_columns({name: value}).get(name)
     if name == "dims" and isinstance(value, list | tuple | int) and not isinstance(value, bool):
         return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     return str(value) if isinstance(value, Path) else value

@@ -179,11 +179,13 @@ def compute(predictor: Predictor, task: Collect, rows: Sequence[Row], dtype: str
     most = max(1, AT_ONCE // (4 * task.mix.collected))  # tokens
     predictor = replace(predictor, budget=min(predictor.budget, most))
     some: list[Row] = []
+    waiting = 0  # tokens
     for row in rows:
-        if some and sum(len(one.ids) for one in some) + len(row.ids) > most:
+        if some and waiting + len(row.ids) > most:
             yield _run(predictor, task, some, dtype)
-            some = []
+            some, waiting = [], 0
         some.append(row)
+        waiting += len(row.ids)
     if some:
         yield _run(predictor, task, some, dtype)
 

@@ -50,4 +50,5 @@ class Proposals:
 def _suggest_number(trial: Any, name: str, span: Range) -> float:
     if span.whole:
         return int(trial.suggest_int(name, int(span.low), int(span.high), log=span.log))
-    return float(f"{trial.suggest_float(name, span.low, span.high, log=span.log):.3g}")  # as one would type it
+    short = float(f"{trial.suggest_float(name, span.low, span.high, log=span.log):.3g}")  # as one would type it
+    return min(max(short, span.low), span.high)

@@ -11,7 +11,7 @@ from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from bertsmith.errors import BertsmithError
-from bertsmith.training.choices import COLUMNS, TaskChoices, sort_choices, suggest
+from bertsmith.training.choices import COLUMNS, TaskChoices, plain_value, sort_choices, suggest
 from bertsmith.training.settings import Training
 
 LOGARITHMIC = ("rate", "eps")  # where a factor means more than a difference
@@ -62,13 +62,13 @@ def make_space(settings: Mapping[str, Any]) -> Space:
         if (found := parse_range(name, value)) is not None:
             ranges[name] = found
         elif isinstance(value, list | tuple) and name not in COLUMNS:
-            values = _check_list(name, value)
+            values = _check_list(name, [plain_value(name, one) for one in value])
             if len(values) > 1:
                 lists[name] = values
             else:
                 fixed[name] = values[0]
         else:
-            fixed[name] = value
+            fixed[name] = plain_value(name, value)
     sort_choices(fixed)
     for name, values in lists.items():
         for value in values:

@@ -213,6 +213,7 @@ def refuse_unfit(task: TrainedTask[Any, Any], settings: Training) -> None:
     asked = {"class_weights": settings.class_weights != "none", "focal": settings.focal,
              "smoothing": settings.smoothing}  # fmt: skip
     unfit = [name for name, is_on in asked.items() if is_on and not task.classes]
+    unfit += ["class_weights"] if asked["class_weights"] and not task.weighs else []
     unfit += ["r_drop"] if settings.r_drop and (task.together or task.whole) else []
     unfit += ["features"] if settings.features != "none" and task.head is None else []  # nothing would learn
     if unfit:

@@ -125,6 +125,7 @@ class RunFacts:
     version: str = ""  # of bertsmith
     several: bool = False  # classify: any number of labels a text
     pairs: bool = False  # classify: two texts
+    mask: str = "[MASK]"  # as the tokenizer spells it
     labels: list[str] = field(default_factory=list)
     metrics: dict[str, Metrics] = field(default_factory=dict)  # split -> metrics
     level: float = 0.95  # of the intervals

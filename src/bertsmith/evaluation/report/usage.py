@@ -105,7 +105,7 @@ def use_command_line(facts: RunFacts) -> str:
     texts = '"A first text." --pair "A second text."' if facts.pairs else '"A text."'
     verbs = {
         "pretrain": 'embed "A text."',
-        "mask": 'fill "Ada [MASK] in London."',
+        "mask": f'fill "Ada {facts.mask} in London."',
         "tag": 'tag "Ada Lovelace was born in London."',
         "span": 'answer "Who built it?" --context "The bridge was built by a smith in 1861."',
         "choose": 'choose "Where would you find a lantern?" "in a dark place" "in a river"',

@@ -39,6 +39,9 @@ class WordCounter:
     def __init__(self, recipe: Recipe) -> None:
         self.counted = Counted()
         self._recipe, self._normalizer, self._splitter = recipe, recipe.normalizer(), recipe.splitter()
+        # The longest first, as the engine finds them.
+        named = "|".join(map(re.escape, sorted(recipe.apart, key=len, reverse=True)))
+        self._apart = re.compile(named) if named else None
         self._chunks: Counter[str] = Counter()
         self._waiting = 0
 
@@ -58,12 +61,13 @@ class WordCounter:
     def _ask_engine(self) -> None:
         words, longest = self.counted.words, self._recipe.longest
         for chunk, count in self._chunks.items():
-            text = self._normalizer.normalize_str(chunk) if self._normalizer else chunk
-            for word, _ in self._splitter.pre_tokenize_str(text) if self._splitter else [(text, None)]:
-                if len(word) <= longest:
-                    words[word] += count
-                else:
-                    self.counted.skipped += count
+            for part in [chunk] if self._apart is None else filter(None, self._apart.split(chunk)):
+                text = self._normalizer.normalize_str(part) if self._normalizer else part
+                for word, _ in self._splitter.pre_tokenize_str(text) if self._splitter else [(text, None)]:
+                    if len(word) <= longest:
+                        words[word] += count
+                    else:
+                        self.counted.skipped += count
             if not chunk.isspace():
                 self.counted.chunks += count
         self._chunks.clear()

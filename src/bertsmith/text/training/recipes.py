@@ -5,6 +5,7 @@ a word of training is a word of use.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -39,6 +40,7 @@ class Recipe:
 
     `joined`: a unigram's pieces may hold letters and punctuation together ("word,"), which makes fewer of them. `own`
     is the folder of a tokenizer that is there already, whose cleaning and splitting are used in place of the kind's.
+    `apart` are a person's own special tokens, which the engine takes out of a text before it looks for words.
     """
 
     kind: str
@@ -46,6 +48,7 @@ class Recipe:
     longest: int
     joined: bool = False
     own: str = ""
+    apart: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -98,11 +101,16 @@ class Recipe:
         return pre_tokenizers.Sequence([*spaces, *runs])
 
 
-def make_recipe(kind: str, cased: bool | None = None, longest: int | None = None, joined: bool = False) -> Recipe:
+def make_recipe(
+    kind: str, cased: bool | None = None, longest: int | None = None, joined: bool = False,
+    apart: Sequence[str] = (),
+) -> Recipe:  # fmt: skip
     """What is not said is as people know the kind.
 
     WordPiece forgets case and gives up on words over 100 characters as the most used BERT does. The others keep case as
     RoBERTa and XLM-R do, and what stands between two spaces may be a whole sentence of a script that has none.
     """
     is_cased, usual = (False, 100) if kind == "wordpiece" else (True, 1000)
-    return Recipe(kind, is_cased if cased is None else cased, usual if longest is None else longest, joined)
+    return Recipe(
+        kind, is_cased if cased is None else cased, usual if longest is None else longest, joined, apart=tuple(apart)
+    )
