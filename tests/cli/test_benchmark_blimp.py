@@ -78,7 +78,7 @@ def test_perplexity(real, folder, words, tmp_path):
     ran = real(*asked, "--way", "within-word", "--out", tmp_path / "out")
     assert ran.status == 0 and ran.out.startswith("perplexity: ") and "a token" in ran.out and "a word" in ran.out
     assert "within-word pseudo-log-likelihood" in ran.err and (tmp_path / "out" / "results.json").exists()
-    assert "--counts has no use with --benchmark perplexity" in real(*asked, "--counts", folder / "text.txt").err
+    assert "--counts is for --benchmark masked; leave it out" in real(*asked, "--counts", folder / "text.txt").err
     assert "needs a text or a corpus" in real("evaluate", "--benchmark", "perplexity", *words).err
 
 

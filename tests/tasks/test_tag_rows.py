@@ -119,7 +119,7 @@ def test_an_unknown_tag_is_not_trained_and_no_tags_are_no_gold(bert):
     assert task.rows([sentence("paris london")])[0][0].gold is None
     (row,) = task.rows([TagExample("", (), ())])[0]
     assert (row.at, row.gold.tolist(), row.words) == ([0], [FILLER], ())
-    with pytest.raises(BertsmithError, match="line 3 has 1 tags for 2 words"):
+    with pytest.raises(BertsmithError, match="line 3 has 1 tag for 2 words"):
         task.rows([sentence("paris london", "O", "a.conll, line 3")])
 
 
