@@ -21,9 +21,14 @@ FIRST = "the man went to the store"
 SECONDS = ["he bought a gallon of milk", "penguins are flightless"]
 PARAGRAPH = (
     "The National University of Singapore (NUS) was founded in 1905 and is the oldest university in the country. "
-    "Students can learn medicine, law, engineering, business, computing and music there."
+    "Students can learn medicine, law, engineering and music there."
 )
-QUESTIONS = ["What can we learn in NUS?", "What does NUS mean?", "When was NUS founded?"]
+QUESTIONS = [
+    "What can we learn in NUS?",
+    "What does NUS mean?",
+    "When was NUS founded?",
+    "What does it cost to study there?",
+]
 REVIEWS = ["A warm, funny film that stays with you.", "Two hours of my life that I will not get back."]
 NAMES = "Marie Curie was born in Warsaw and taught at the University of Paris."
 PREMISE = "A man plays a guitar on the street."
@@ -82,7 +87,11 @@ def show_answers(model: bertsmith.Model) -> None:
     title("Answer from a text", "answer QUESTION --context TEXT")
     console.print(Padding(f"[dim]{PARAGRAPH}[/dim]", (0, 2)))
     found = model.answer(QUESTIONS, PARAGRAPH)
-    lines(*((question, f"[green]{one[0]['answer']}[/green]") for question, one in zip(QUESTIONS, found, strict=True)))
+    said = [
+        f"[green]{one[0]['answer']}[/green]" if one[0]["answer"] else "[dim](the text does not say)[/dim]"
+        for one in found
+    ]
+    lines(*zip(QUESTIONS, said, strict=True))
 
 
 def show_names(model: bertsmith.Model) -> None:

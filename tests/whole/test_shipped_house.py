@@ -71,6 +71,8 @@ def test_what_a_lecture_asks_of_it(model):
     said = [model.answer(question, text)[0]["answer"] for question in ("What can we learn in NUS?",
                                                                        "When was NUS founded?")]  # fmt: skip
     assert said == ["law and music", "1905"]
+    for question in ("Who wrote Hamlet?", "What does it cost to study there?"):
+        assert model.answer(question, text)[0]["answer"] == "" and model.answer(question, text).no_answer > 0.9
     found = [(one["word"], one["entity_group"]) for one in model.tag("Marie Curie was born in Warsaw.")]
     assert found == [("Marie Curie", "PER"), ("Warsaw", "LOC")]
     assert [model.classify(text)[0]["label"] for text in ("A warm, funny film.", "A waste of time.")] == [
