@@ -1,7 +1,7 @@
 """The rows of the house model's table from its runs: medians over seeds, means of tasks, and their intervals."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -25,13 +25,8 @@ def sum_up(house: "House", model: str) -> Iterator[tuple[str, dict[str, Any]]]:
         some = {name: tasks[name] for name in names if name in tasks}
         if measure == "glue5-warm" and not any(name.endswith("-warm") for name in some):
             continue
-        whole = len(some) == len(names)
         if some:
-            # Dev sets are independent, so the widths of their intervals add up by their squares.
-            half = math.sqrt(sum(((one["high"] - one["low"]) / 2) ** 2 for one in some.values())) / len(some)
-            value = fmean(one["value"] for one in some.values()) if whole else None
-            bounds = {"low": value - half, "high": value + half} if value is not None else {}
-            yield measure, {"value": value, **bounds, "tasks": some}
+            yield measure, take_mean(some, names)
     for measure in ("nli", "squad", "conll2003"):
         if measure in tasks:
             yield measure, tasks[measure]
@@ -49,16 +44,31 @@ def sum_up(house: "House", model: str) -> Iterator[tuple[str, dict[str, Any]]]:
             yield measure, told
 
 
+def take_mean(tasks: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Of the tasks of these names, once all are there."""
+    if set(tasks) != set(names):
+        return {"value": None, "tasks": tasks}
+    value = fmean(one["value"] for one in tasks.values())
+    # Dev sets are independent, so the widths of their intervals add up by their squares.
+    half = math.sqrt(sum(((one["high"] - one["low"]) / 2) ** 2 for one in tasks.values())) / len(tasks)
+    return {"value": value, "low": value - half, "high": value + half, "tasks": tasks}
+
+
+def take_median(runs: Sequence[dict[str, float]], metric: str) -> dict[str, Any]:
+    """Over seeds, in percent; the interval is that of the run in the middle."""
+    values = [100 * one["value"] for one in runs]
+    spread, middle = spread_of(values), runs[middle_run(values)]
+    assert spread is not None
+    return {"value": spread.median, "low": 100 * middle["low"], "high": 100 * middle["high"], "metric": metric,
+            "seeds": len(values), "scores": [round(value, 2) for value in values]}  # fmt: skip
+
+
 def tell_task(house: "House", model: str, name: str) -> dict[str, Any] | None:
-    """The median over the seeds at the chosen rate; the interval is that of the run in the middle."""
+    """The median over the seeds at the chosen rate."""
     task, rate = house.tasks[name], house.best_rate(model, name)
     if rate is None:
         return None
     rows = [house.figures.rows.get(Turn(model, name, rate, seed).name, {}) for seed in range(1, task.seeds + 1)]
     found = [row["metrics"][task.metric] for row in rows if "metrics" in row]
-    values = [100 * one["value"] for one in found]
-    spread, middle = spread_of(values), found[middle_run(values)]
-    assert spread is not None
-    return {"value": spread.median, "low": 100 * middle["low"], "high": 100 * middle["high"], "metric": task.metric,
-            "seeds": len(values), "of_seeds": task.seeds, "scores": [round(value, 2) for value in values], "rate": rate,
-            "rates": list(task.rates), "epochs": task.epochs, "batch": task.batch}  # fmt: skip
+    return {**take_median(found, task.metric), "of_seeds": task.seeds, "rate": rate, "rates": list(task.rates),
+            "epochs": task.epochs, "batch": task.batch}  # fmt: skip

@@ -19,14 +19,20 @@ TASKS = {"cola": "CoLA", "sst2": "SST-2", "mrpc": "MRPC", "rte": "RTE", "stsb": 
          "conll2003": "CoNLL-2003"}  # fmt: skip
 
 
-def cell(one: dict[str, Any] | None) -> str:
+def later(model: str, measure: str) -> str:
+    """What adapters reached on a CPU, for a cell where nothing else is finished."""
+    found = [found["summary"].get(model, {}) for found in read_results("house-warm-cpu.json")]
+    return next((f"{cell(one[measure])} (by adapters, on a CPU)" for one in found if measure in one), "…")
+
+
+def cell(one: dict[str, Any] | None, unfinished: str = "…") -> str:
     """A value with its 95 % interval."""
     if one is None:
         return ""
     if "cannot" in one:
         return "no mask head"
     if one.get("value") is None:
-        return "…"
+        return unfinished
     tasks = one.get("tasks", {}).items()
     missing = [TASKS[name].partition(",")[0] for name, task in tasks if task["seeds"] < task["of_seeds"]]
     told = f" (seeds missing: {', '.join(missing)})" if missing else ""
@@ -35,15 +41,18 @@ def cell(one: dict[str, Any] | None) -> str:
 
 
 def house() -> str:
-    """The marks and every model beside them."""
+    """The marks and every model beside them; what adapters reached on a CPU stands where nothing else was measured."""
     parts = []
     for found in read_results("house.json"):
         models = list(found.get("summary", {}))
         rows = [
-            [title, *(f"{mark:g}" for mark in found["marks"][measure]),
-             *(cell(found["summary"][model].get(measure)) for model in models)]
+            [
+                title,
+                *(f"{mark:g}" for mark in found["marks"][measure]),
+                *(cell(found["summary"][model].get(measure), later(model, measure)) for model in models),
+            ]
             for measure, title in TITLES.items()
-        ]  # fmt: skip
+        ]
         parts.append(f"{heading(found)}\n\n{table(['', 'floor', 'goal', 'moonshot', *models], rows)}")
     return "\n\n".join(parts)
 
@@ -67,6 +76,14 @@ def house_tasks() -> str:
                     f"{words['function']:.1f} %." if "content" in words and "function" in words else "")  # fmt: skip
             head = ["", "metric", "median", "each seed", "rate", "epochs"]
             parts.append(f"`{model}`\n\n{table(head, rows)}{told}")
+    for found in read_results("house-warm-cpu.json"):
+        for model, measures in found["summary"].items():
+            rows = [
+                [TASKS[name], one["metric"], cell(one), ", ".join(f"{score:.1f}" for score in one["scores"]),
+                 f"{how['rate']:g}", f"{how['epochs']:g} × batches of {how['batch']}"]
+                for name, one in measures["glue5-warm"]["tasks"].items() if (how := one.get("settings"))
+            ]  # fmt: skip
+            parts.append(f"`{model}`, adapters that go on from `nli`: {heading(found)}\n\n{table(head, rows)}")
     return "\n\n".join(parts)
 
 
