@@ -21,7 +21,7 @@ def name_machine(options: argparse.Namespace) -> str:
         return torch.cuda.get_device_name()
     cpu = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
     name = cpu.get("cpu_name") or "a CPU"
-    return f"{options.threads} threads of {name} ({torch.backends.cpu.get_cpu_capability()})"
+    return f"{options.threads} thread{'s' * (options.threads != 1)} of {name} ({torch.backends.cpu.get_cpu_capability()})"
 
 
 def find_model(otherwise: str = "--model FOLDER") -> Path:
