@@ -20,8 +20,8 @@ def name_machine(options: argparse.Namespace) -> str:
     if options.device == "cuda":
         return torch.cuda.get_device_name()
     cpu = torch.cpu.get_capabilities() if hasattr(torch.cpu, "get_capabilities") else {}
-    name = cpu.get("cpu_name") or "a CPU"
-    return f"{options.threads} thread{'s' * (options.threads != 1)} of {name} ({torch.backends.cpu.get_cpu_capability()})"
+    threads = "1 thread" if options.threads == 1 else f"{options.threads} threads"
+    return f"{threads} of {cpu.get('cpu_name') or 'a CPU'} ({torch.backends.cpu.get_cpu_capability()})"
 
 
 def find_model(otherwise: str = "--model FOLDER") -> Path:
