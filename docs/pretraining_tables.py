@@ -28,13 +28,13 @@ def objectives() -> str:
             rows.append([
                 f"`{row['name']}`{teacher}", percent(row["masked"]["accuracy"]), percent(own.get("masked_accuracy")),
                 percent(own.get("next_sentence_accuracy")), percent(own.get("sentence_order_accuracy")),
-                percent(own.get("replaced_accuracy")), percent(own.get("replaced_found")),
+                percent(own.get("replaced_accuracy")), percent(own.get("replaced_auc")),
                 percent(row.get("blimp", {}).get("accuracy")),
                 f"{row['steps']:,}", f"{row['tokens_per_second'] / 1e6:.2f}M",
                 f"{peer.get('class', '–')}{'' if peer.get('opens') else ' (not as here)'}",
             ])  # fmt: skip
         head = ["", "masked at 15 %", "by its own masks", "next sentence", "sentence order", "replaced or not",
-                "replaced, found", "BLiMP", "steps", "tokens/s", "opens in"]  # fmt: skip
+                "the same, AUC", "BLiMP", "steps", "tokens/s", "opens in"]  # fmt: skip
         parts.append(f"{heading(found)}, {found['minutes']:g} minutes a row\n\n{table(head, rows)}")
     return "\n\n".join(parts)
 

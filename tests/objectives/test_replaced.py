@@ -4,6 +4,7 @@ import pytest
 import torch
 from objectives.asking import ORDINARY, SPECIALS, VOCABULARY, ask, count_ordinary, make_rows, run
 from oracle import load_saved, make_reference
+from sklearn.metrics import roc_auc_score
 
 from bertsmith.errors import BertsmithError
 from bertsmith.objectives.masked_tokens import MaskedTokens
@@ -98,13 +99,26 @@ def test_measures(networks):
         asked = ask(objective, rows)
         hidden = networks[0](asked.batch)
         found = objective.measures(networks[0], hidden, asked.batch, asked.given)
-        said = networks[0].score(hidden, asked.batch, "replaced")[:, 0] > 0
-    judged, replaced = asked.given["judged"], asked.given["replaced"]
+        scores = networks[0].score(hidden, asked.batch, "replaced")[:, 0]
+    said, judged, replaced = scores > 0, asked.given["judged"], asked.given["replaced"]
     right, count = found["replaced_accuracy"]
     assert right.item() == (said == replaced)[judged].sum() and count.item() == count_ordinary(rows)
     right, count = found["replaced_found"]
     assert right.item() == said[replaced].sum() and count.item() == replaced.sum()
+    right, count = found["replaced_auc"]
+    assert right.item() / count.item() == pytest.approx(roc_auc_score(replaced[judged], scores[judged]), abs=1e-6)
     assert found["generator_accuracy"][1].item() == len(asked.given["at"])
+
+
+def test_a_judge_without_insight_ranks_half_of_them_right(networks, monkeypatch):
+    objective, rows = make(networks), make_rows()
+    with torch.no_grad():
+        asked = ask(objective, rows)
+        hidden = networks[0](asked.batch)
+        for scores, expected in ((torch.zeros(len(hidden)), 0.5), (-asked.given["replaced"].float(), 0.0)):
+            monkeypatch.setattr(objective, "_judge", lambda *_, scores=scores: scores)
+            right, count = objective.measures(networks[0], hidden, asked.batch, asked.given)["replaced_auc"]
+            assert right.item() / count.item() == expected
 
 
 @pytest.mark.parametrize("share", [0.25, 0.5, 0.8])

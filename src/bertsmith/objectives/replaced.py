@@ -97,13 +97,17 @@ class ReplacedTokens(Objective):
         return found
 
     def measures(self, network: Network, hidden: Tensor, batch: Batch, given: Mapping[str, Tensor]) -> Summed:
-        """`replaced_found` is over the replaced tokens alone: most are not, so accuracy is high without any insight."""
+        """`replaced_found` is over the replaced tokens alone: most are not, so accuracy is high without any insight.
+        `replaced_auc` is the share of pairs of a replaced token and one that is not, in which the first is suspected
+        more: a half without any insight, and no matter where the bar is."""
         with torch.no_grad():
-            said = self._judge(network, hidden, batch) > 0
+            scores = self._judge(network, hidden, batch).float()
         judged, replaced = given["judged"], given["replaced"] & given["judged"]
+        said = scores > 0
         found = {
             "replaced_accuracy": ((said == replaced) & judged, judged),
             "replaced_found": (said & replaced, replaced),
+            "replaced_auc": (_rank(scores, judged & ~replaced) * replaced, replaced),
         }
         measured: Summed = {name: (right.sum(), of.sum()) for name, (right, of) in found.items()}
         if "generator_right" in given:
@@ -149,6 +153,13 @@ def _draw(network: Network, hidden: Tensor, batch: Batch, at: Tensor) -> Tensor:
     """The best score once Gumbel noise is added; compiled, neither scores nor noise are held in full precision."""
     scores = network.score(hidden, batch, "mask", at).float()
     return (scores - torch.rand_like(scores).log().neg().log()).argmax(dim=-1)
+
+
+def _rank(scores: Tensor, among: Tensor) -> Tensor:
+    """For each score the share of those of `among` that are below it; equal ones count half."""
+    sorted_ = torch.where(among, scores, torch.inf).sort().values
+    below, not_above = (torch.searchsorted(sorted_, scores, right=right) for right in (False, True))
+    return (below + not_above) / 2 / among.sum().clamp_min(1)
 
 
 def share_tables(network: Network, generator: Network) -> bool:
