@@ -10,12 +10,12 @@ as BERT's), 32,768 tokens a step in rows of 128 (two minutes are short of steps,
 tokens a step those that normalise behind the sum spent a third of the run before they looked around themselves), no
 dropout, warm-up over 5 %; `bert` learns at 5e-4, as its 1e-4 is for a million steps, `albert` too and by AdamW (with
 LAMB it did not learn in 2 minutes, at its paper's rate nor at 1e-2) in steps of 16,384 tokens, `modernbert` falls over
-20 % in place of 3 %. `electra` warms up over 10 %: in steps of its paper's 16,384 tokens it told nothing replaced in 7,620
-steps, its generator filling 41 % of the masks, and at 2e-4 both stayed near where they began. Then one shape, BERT's, and one change
-at a time against `masked`; `bert` is that with next sentences. Last a small student, DistilBERT's parts, alone and, as
-its recipe has it, taught by the best of all of them; it is compared with its teacher at the hidden words alone, as at
-all of them (the paper's way) it made half the steps. With --compile-anew all rows compile from nothing, in a process
-that has all imported; while one compiles, the one before it is measured.
+20 % in place of 3 %. `electra` warms up over 10 %: in steps of its paper's 16,384 tokens it told nothing replaced
+in 7,620 steps, its generator filling 41 % of the masks, and at 2e-4 both stayed near where they began. Then one shape,
+BERT's, and one change at a time against `masked`; `bert` is that with next sentences. Last a small student,
+DistilBERT's parts, alone and, as its recipe has it, taught by the best of all of them; it is compared with its teacher
+at the hidden words alone, as at all of them (the paper's way) it made half the steps. With --compile-anew all rows
+compile from nothing, in a process that has all imported; while one compiles, the one before it is measured.
 
 `masked at 15 %` is measured the same for all: pieces, held-out rows of 128, the same masks; what a run measures by its
 own questions stands beside it. The mask head of ELECTRA is its generator's: masked words and BLiMP are that one's.
