@@ -65,6 +65,19 @@ def results() -> str:
     return "\n\n".join(parts)
 
 
+def graphs() -> str:
+    parts = []
+    for found in read_results("graphs-*.json"):
+        rows = [
+            [row["contestant"], f"{row['file_mib']:.1f} MiB", f"{row['bulk_s']:.2f} s", f"{row['single_ms']:.2f} ms",
+             f"{row['memory_mib']:,} MiB", f"{100 * row['accuracy']:.2f}", f"{row['changed']:,}"]
+            for row in found["rows"]
+        ]  # fmt: skip
+        head = ["", "file", f"{found['texts']:,} texts", "one text", "peak memory", "accuracy", "answers changed"]
+        parts.append(f"{heading(found)}\n\n{table(head, rows)}")
+    return "\n\n".join(parts)
+
+
 def speeds() -> str:
     parts = []
     for found in read_results("finetune-speed-*.json"):
@@ -194,6 +207,7 @@ PAGES = {
             "several": several,
             "search": search,
             "results": results,
+            "graphs": graphs,
             "speeds": speeds,
             "scores": scores,
             "datasets": datasets,

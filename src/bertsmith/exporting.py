@@ -8,22 +8,30 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from bertsmith.arguments import checked
 from bertsmith.errors import BertsmithError
+from bertsmith.evaluating import find_kind, open_table, prepare
+from bertsmith.evaluation.scoring import score_examples
 from bertsmith.export.heads import pick_head
+from bertsmith.export.onnx_folder import write_graph
 from bertsmith.export.plain import name_class, write_plain
 from bertsmith.export.shipping import write_shipped
 from bertsmith.loading import load
 from bertsmith.model import Model
 from bertsmith.models.adapter_folders import is_adapter
 from bertsmith.models.files import take_folder, written_aside
+from bertsmith.models.graph import GRAPHS, GraphNetwork
+from bertsmith.tasks.catalog import find_task
+from bertsmith.tasks.measures import LOWER_IS_BETTER
+from bertsmith.training.choices import TaskChoices
 
-Form = Literal["transformers", "compact"]
-STORES: dict[str, str] = {"transformers": "fp32", "compact": "int8"}
+Form = Literal["transformers", "compact", "onnx"]
+STORES: dict[str, str] = {"transformers": "fp32", "compact": "int8", "onnx": "fp32"}
+MAX_LOSS = 0.02
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")  # it becomes a folder's, and part of an id in the server
 
 
@@ -36,6 +44,9 @@ class Exported:
     opens: str = ""  # the class of transformers that opens it
     left_out: list[str] = field(default_factory=list)  # adapters that are not in it
     errors: dict[str, float] = field(default_factory=dict)  # of each part: how far its numbers are from the ones before
+    largest_error: float | None = None  # of a graph's scores, as a share of the largest; `errors` has the usual one
+    metric: str = ""  # by which the model and its graph were compared on data
+    scores: tuple[float, float] | None = None  # before and after
 
     @property
     def size(self) -> int:
@@ -53,23 +64,30 @@ def export_model(
     adapter_store: str | None = None,
     adapters: Mapping[str, str | Path] | None = None,
     defaults: Mapping[str, str] | None = None,
+    data: Any = None,
+    max_loss: float | None = None,
     overwrite: bool = False,
     download: bool = False,
 ) -> Exported:
-    """Write a model as "transformers" opens it, or "compact": the base and its adapters in a quarter of the bytes.
+    """Write a model as "transformers" opens it, "compact": the base and its adapters in a quarter of the bytes, or
+    "onnx": a graph that ONNX Runtime runs without torch.
 
-    `head` (transformers) is the name of an adapter, which becomes part of the weights, or of a job (tag, answer, …);
-    without it the base is written with its own heads. `store` is fp32, bf16 or fp16 there, and int8, bf16 or fp32 in
-    the compact form, where `adapter_store` may differ from it. `adapters`, name -> folder, come beside those that the
-    model has; `defaults`, job -> name, say which of them does a job that several can do.
+    `head` (transformers, onnx) is the name of an adapter, which becomes part of the weights, or of a job (tag, answer,
+    …); without it the base is written with its own heads. `store` is fp32, bf16 or fp16 for transformers, int8, bf16
+    or fp32 in the compact form, where `adapter_store` may differ from it, and fp32 or int8 for onnx. `adapters`,
+    name -> folder, come beside those that the model has; `defaults`, job -> name, say which of them does a job that
+    several can do. With `data` (onnx) the model and its graph are scored on it, and a graph whose score is worse by
+    more than `max_loss` (0.02) is not written.
     """
     _check(to, head, adapter_store, adapters, defaults)
+    limit = _check_scoring(to, data, max_loss)
     folder, beside = take_folder(out), _check_adapters(adapters)
     if not isinstance(source, Model):
         model = load(source, device="cpu", download=download, adapters=beside)
     else:
         own = {name: adapter.folder for name, adapter in source.adapters.items()}
-        model = load(source.folder, device="cpu", adapters={**own, **beside}) if beside else source
+        exact = to != "onnx" or (source.device.type == "cpu" and source.dtype == "float32")
+        model = source if exact and not beside else load(source.folder, device="cpu", adapters={**own, **beside})
     if folder.resolve() == model.folder.resolve():
         raise BertsmithError(f"{folder} is the model itself, which would be lost; give another folder to write to.")
     with _written_new(folder, overwrite) as aside:
@@ -78,11 +96,48 @@ def export_model(
             write_plain(chosen, aside, store or STORES[to])
             left = [name for name, other in model.adapters.items() if other is not chosen]
             found = Exported(folder, to, store or STORES[to], _measure(aside), name_class(aside), left)
+        elif to == "onnx":
+            chosen, kept = pick_head(model, head), store or STORES[to]
+            agreement = write_graph(chosen, aside, kept)
+            metric, scores = ("", None) if data is None else _score_both(chosen, aside / GRAPHS[kept], data, limit)
+            left = [name for name, other in model.adapters.items() if other is not chosen]
+            found = Exported(
+                folder, to, kept, _measure(aside), name_class(aside), left, {"": agreement.usual}, agreement.largest,
+                metric, scores,
+            )  # fmt: skip
         else:
             base_store = store or STORES[to]
             errors = write_shipped(model, aside, base_store, adapter_store or base_store, defaults or {})
             found = Exported(folder, to, base_store, _measure(aside), errors=errors)
     return found
+
+
+def _score_both(model: Model, graph: Path, data: Any, limit: float) -> tuple[str, tuple[float, float]]:
+    """The name of the task's main metric, and what the model and the graph reach on the data."""
+    kind = find_task(find_kind(model))
+    home, task, examples = prepare(model, kind, open_table(data, None), {}, TaskChoices())
+    network: Any = GraphNetwork(graph)
+    predictors = home.predictor, replace(home.predictor, network=network)
+    scored = [score_examples(predictor, task, examples, None).measures for predictor in predictors]
+    name = task.metric if task.metric in scored[0] else next(iter(scored[0]))
+    before, after = (measures[name].point for measures in scored)
+    lost = (after - before) * (1 if name in LOWER_IS_BETTER else -1)
+    if lost > limit:
+        raise BertsmithError(
+            f"{name} would change from {before:.4f} to {after:.4f} on {len(examples):,} examples, more than is allowed "
+            f"({limit:g}); nothing was written. Write the graph in fp32, or allow more (--max-loss)."
+        )
+    return name, (before, after)
+
+
+def _check_scoring(to: str, data: Any, max_loss: float | None) -> float:
+    if to != "onnx" and (data is not None or max_loss is not None):
+        raise BertsmithError("data and max_loss belong to the form onnx; score other folders with `evaluate`.")
+    if max_loss is not None and data is None:
+        raise BertsmithError("max_loss needs data to score the model on (--data).")
+    if max_loss is not None and not 0 <= max_loss <= 1:
+        raise BertsmithError(f"max_loss={max_loss!r} must be a number from 0 to 1.")
+    return MAX_LOSS if max_loss is None else max_loss
 
 
 def _check(
@@ -94,7 +149,7 @@ def _check(
         raise BertsmithError(f"to={to!r} is not a choice; use one of {', '.join(get_args(Form))}.")
     if to == "compact" and head is not None:
         raise BertsmithError("the compact form holds all heads and adapters; leave head out, or write to transformers.")
-    if to == "transformers" and (adapter_store or adapters or defaults):
+    if to != "compact" and (adapter_store or adapters or defaults):
         raise BertsmithError("adapters are put together in the compact form alone; a plain folder has one head (head).")
 
 

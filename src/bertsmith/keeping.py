@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from bertsmith.errors import BertsmithError
 from bertsmith.models.adapter_folders import MEMBERS, is_adapter
 from bertsmith.models.adapters import write_adapter, write_member
-from bertsmith.models.checkpoint import Checkpoint, save_checkpoint
+from bertsmith.models.checkpoint import Checkpoint, save_config, save_weights
 from bertsmith.models.files import TASK_FILE, write_json, written_aside
 from bertsmith.models.lora import give_lora
 from bertsmith.models.sentence import write_sentence
@@ -71,13 +71,8 @@ def save_model(model: "Model", folder: Path) -> None:
 
 def write_model(model: "Model", folder: Path) -> None:
     """A folder that this and other libraries open; adapters that were loaded with the model lie in it too."""
-    save_checkpoint(_with_problem(model), folder)
-    model.tokenizer.save(folder)
-    if model.sentence.found:
-        write_sentence(model.sentence, folder)
-    trained = {**model.trained, **({NAMED: list(model.adapters)} if NAMED in model.trained else {})}
-    if trained:
-        write_json(folder / TASK_FILE, trained)
+    write_beside(model, folder)
+    save_weights(model.checkpoint, folder)
     for name, adapter in model.adapters.items():
         place = folder / MEMBERS / name
         if give_lora(adapter.checkpoint):
@@ -86,6 +81,17 @@ def write_model(model: "Model", folder: Path) -> None:
             write_member(adapter.checkpoint, next(iter(adapter.checkpoint.heads), None), place)
         if adapter.trained:
             write_json(place / TASK_FILE, adapter.trained)
+
+
+def write_beside(model: "Model", folder: Path) -> None:
+    """All that a model's folder has but its weights and adapters."""
+    save_config(_with_problem(model), folder)
+    model.tokenizer.save(folder)
+    if model.sentence.found:
+        write_sentence(model.sentence, folder)
+    trained = {**model.trained, **({NAMED: list(model.adapters)} if NAMED in model.trained else {})}
+    if trained:
+        write_json(folder / TASK_FILE, trained)
 
 
 def _with_problem(model: "Model") -> Checkpoint:

@@ -236,7 +236,7 @@ def test_what_cannot_be_put_together(made, tmp_path):
     refused("names 'mood' as the default for classify; its adapters are none", defaults={"classify": "mood"})
     refused("store='int4' is not a choice", store="int4")
     refused("holds all heads and adapters; leave head out", head="tag")
-    refused("to='onnx' is not a choice", to="onnx")
+    refused("to='tflite' is not a choice", to="tflite")
     refused("adapters are put together in the compact form alone", to="transformers", adapters=adapters)
 
 

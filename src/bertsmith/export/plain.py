@@ -26,14 +26,18 @@ def write_plain(model: "Model", folder: Path, store: str = "fp32") -> None:
             f"store={store!r} is not a choice for a folder that transformers opens; use one of "
             f"{', '.join(get_args(PlainStore))}."
         )
+    refuse_features(model)
+    write_model(model, folder)
+    if DTYPES[store] != model.checkpoint.network.embed.tokens.weight.dtype:
+        round_weights(folder, DTYPES[store])
+
+
+def refuse_features(model: "Model") -> None:
     if model.checkpoint.network.features is not None:
         raise BertsmithError(
             f"the head of {model.folder} reads features of several layers, which no class of transformers does; its "
             "bare encoder can be written (--head embed)."
         )
-    write_model(model, folder)
-    if DTYPES[store] != model.checkpoint.network.embed.tokens.weight.dtype:
-        round_weights(folder, DTYPES[store])
 
 
 def round_weights(folder: Path, dtype: torch.dtype) -> None:

@@ -170,12 +170,22 @@ def _check_labels(checkpoint: Checkpoint, shapes: Mapping[str, HeadShape], folde
 
 def save_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     """Write config.json and model.safetensors as `transformers` opens them."""
+    save_config(checkpoint, folder)
+    save_weights(checkpoint, folder)
+
+
+def save_weights(checkpoint: Checkpoint, folder: Path) -> None:
     family, network = checkpoint.family, checkpoint.network
     tensors = give(network, _names(family, checkpoint.heads, network))
     own_biases = {} if checkpoint.config.tied else _own_biases(checkpoint.heads)
     tensors.update({own: tensors[bias].clone() for bias, own in own_biases.items() if own != bias})
     if not any(head.suffix for head in checkpoint.heads.values()):
         tensors = {name.removeprefix(f"{family.prefix}."): tensor for name, tensor in tensors.items()}
+    write_tensors(folder / WEIGHTS, tensors)
+
+
+def save_config(checkpoint: Checkpoint, folder: Path) -> None:
+    family, network = checkpoint.family, checkpoint.network
     settings = family.settings(checkpoint.config, checkpoint.settings)
     suffix = _suffix(checkpoint.heads) if network.features is None else "Model"
     settings["architectures"] = [family.model_class(settings["model_type"]) + suffix]
@@ -187,7 +197,6 @@ def save_checkpoint(checkpoint: Checkpoint, folder: Path) -> None:
     settings["dtype"] = str(network.embed.tokens.weight.dtype).removeprefix("torch.")
     settings.pop("torch_dtype", None)
     write_json(folder / "config.json", settings)
-    write_tensors(folder / WEIGHTS, tensors)
 
 
 def _suffix(heads: Mapping[str, FamilyHead]) -> str:

@@ -39,8 +39,13 @@ def quantize(matrix: Tensor) -> tuple[Tensor, Tensor]:
     Of a tall one a scale a column: (1, columns).
     """
     if matrix.ndim == 2 and matrix.shape[1] <= NARROW and matrix.shape[0] >= TALL * max(1, matrix.shape[1]):
-        across, scales_across = quantize(matrix.T)
+        across, scales_across = quantize_rows(matrix.T)
         return across.T, scales_across[None]
+    return quantize_rows(matrix)
+
+
+def quantize_rows(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """The same with a scale a row, whatever the matrix is like."""
     rows = matrix.detach().float().cpu().flatten(1).numpy()  # numpy: threads of torch would wait for each other
     levels, scales = np.zeros(rows.shape, np.int8), np.zeros(len(rows), np.float32)
     height = max(1, CHUNK // max(1, rows.shape[1]))

@@ -79,6 +79,11 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
             return _read_file(folder / name)
         if os.path.lexists(index):
             return _read_shards(index)
+    if (folder / "onnx").is_dir():
+        raise BertsmithError(
+            f"{folder} holds an ONNX graph and no weights; run it with ONNX Runtime, or give the folder that it was "
+            "written from."
+        )
     raise BertsmithError(f"{folder} has no weights; looked for {WEIGHTS} and {PICKLED}, whole or in shards.")
 
 
