@@ -455,6 +455,29 @@ def test_saving_over_another_model(saved: Path, tmp_path: Path):
     assert (tmp_path / "out" / "notes.txt").read_text() == "mine"
 
 
+def test_a_kill_while_files_move_leaves_no_mixture(saved: Path, tmp_path: Path, monkeypatch):
+    """The old model, none, or the new one: never the weights of one with the settings of the other."""
+    model, moved = bertsmith.load(saved), os.replace
+    files = len(list(saved.iterdir()))
+    for done in range(files):
+        out = tmp_path / f"out-{done}"
+        shutil.copytree(saved, out)
+        (out / "bertsmith.json").write_text('{"task": "classify", "settings": {"labels": ["a", "b", "c"]}}')
+        left = iter([moved] * done)
+        monkeypatch.setattr(os, "replace", lambda *paths, left=left: next(left, stop)(*paths))
+        with pytest.raises(KeyboardInterrupt):
+            model.save(out)
+        monkeypatch.setattr(os, "replace", moved)
+        with pytest.raises(BertsmithError, match=r"has no config\.json"):
+            bertsmith.load(out)
+        model.save(out)
+        assert bertsmith.load(out).trained == {}
+
+
+def stop(*paths):
+    raise KeyboardInterrupt
+
+
 def test_saving_where_no_folder_can_be(saved: Path, tmp_path: Path):
     model = bertsmith.load(saved)
     (tmp_path / "file").write_text("mine")

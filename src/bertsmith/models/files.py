@@ -31,6 +31,7 @@ NOTES = "bertsmith"  # in the metadata of a safetensors file
 TASK_FILE = "bertsmith.json"  # what a fine-tuning knew of its task
 # Left in a folder that another model is saved to, these would change how the new one is read.
 MISLEADING = ("modules.json", "added_tokens.json", TASK_FILE, COMPACT, *ADAPTER_FILES)
+MARKS = ("config.json", ADAPTER_CONFIG)  # a folder without one of them holds no model
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -187,6 +188,17 @@ def _open_up(folder: Path) -> None:
     probe.rmdir()
 
 
+def _move_into(folder: Path, aside: Path) -> None:
+    """File by file. What makes a folder a model's goes first and comes last: no half of one is taken for whole."""
+    for name in (*MISLEADING, *MARKS):
+        (folder / name).unlink(missing_ok=True)
+    found = [path for path in aside.rglob("*") if path.is_file()]
+    for path in sorted(found, key=lambda path: (path.parent == aside and path.name in MARKS, path)):
+        target = folder / path.relative_to(aside)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(path, target)
+
+
 @contextmanager
 def written_aside(folder: Path) -> Iterator[Path]:
     """A fresh folder to write into; its files move to `folder` when all are complete, or none of them does."""
@@ -203,14 +215,7 @@ def written_aside(folder: Path) -> Iterator[Path]:
             _open_up(aside)
             aside.rename(folder)
         else:
-            written = {path.name for path in aside.iterdir()}
-            for path in sorted(p for p in aside.rglob("*") if p.is_file()):
-                target = folder / path.relative_to(aside)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                os.replace(path, target)
-            for name in MISLEADING:
-                if name not in written:
-                    (folder / name).unlink(missing_ok=True)
+            _move_into(folder, aside)
     except OSError as error:
         raise BertsmithError(f"{folder} cannot be written: {error.strerror or error}.") from error
     finally:
