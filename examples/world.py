@@ -7,9 +7,9 @@ train.json and dev.json (questions with answers, as SQuAD has them). All is draw
 on every run, so that a tiny model can learn it and a person can see what it learnt. "bank" has two meanings in it.
 """
 
+import argparse
 import json
 import random
-import sys
 from itertools import islice
 from pathlib import Path
 
@@ -120,4 +120,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "world"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("world"), help="to write into; default: world")
+    main(parser.parse_args().folder)

@@ -119,8 +119,12 @@ def exact_value(value: Any) -> str:
 
 def name_folder(combination: Combination) -> str:
     """What its runs' folders begin with: readable, and never too long for a file system."""
-    name = "-".join(f"{name}{show_value(value)}" for name, value in combination.items())
-    name = re.sub(r"[^\w.+-]", "_", name)
+    told = "-".join(f"{name}{show_value(value)}" for name, value in combination.items())
+    name = re.sub(r"[^\w.+-]", "_", told)
     digest = hashlib.sha256(repr(sorted(combination.items())).encode()).hexdigest()[:8]
-    is_exact = len(name) <= 100 and all(exact_value(value) == show_value(value) for value in combination.values())
+    is_exact = (
+        name == told
+        and len(name) <= 100
+        and all(exact_value(value) == show_value(value) for value in combination.values())
+    )
     return name if is_exact else f"{name[:90]}-{digest}"

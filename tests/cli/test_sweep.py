@@ -12,6 +12,7 @@ from whole.glue import make_glue
 import bertsmith
 from bertsmith.cli.lists import parse_seeds, parse_values
 from bertsmith.errors import BertsmithError
+from bertsmith.sweep_results import name_folder
 
 
 @pytest.fixture
@@ -198,6 +199,11 @@ def test_python_may_give_paths_columns_and_nothing(place, tmp_path):
     told = {name: words[words.index(f"--{name}") + 1] for name in ("format", "label", "cache")}
     assert told == {"format": "csv", "label": "label", "cache": str(tmp_path / "kept")}
     assert "--length" not in words
+
+
+def test_folders_of_combinations_are_readable_and_never_one():
+    assert name_folder({"rate": 5e-5, "batch": 16}) == "rate5e-05-batch16"
+    assert len({name_folder({"cache": cache}) for cache in ("a/b", "a_b", "a b", "a:b")}) == 4
 
 
 @pytest.fixture
