@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from bertsmith.data.findings import counted
 from bertsmith.errors import BertsmithError
+from bertsmith.models.graph import GraphNetwork
 from bertsmith.resident import DEFAULTS
 
 if TYPE_CHECKING:
@@ -24,6 +25,12 @@ def name_in_a_line(model: "Model") -> str:
         f"{counted(config.depth, 'layer')} of {config.width}, {model.checkpoint.network.parameter_count:,} parameters, "
         f"heads: {', '.join(heads) or 'none'}{labels}, {model.dtype} on {model.device}>"
     )
+
+
+def tell_graph(model: "Model") -> dict[str, str]:
+    """The file of a model that has no weights."""
+    network = model.checkpoint.network
+    return {"graph": str(network.graph.path.relative_to(model.folder))} if isinstance(network, GraphNetwork) else {}
 
 
 def describe(model: "Model") -> dict[str, Any]:
@@ -54,5 +61,6 @@ def describe(model: "Model") -> dict[str, Any]:
         "prompts": sentence.prompts,
         "device": str(model.device),
         "dtype": model.dtype,
+        **tell_graph(model),
         "left_out": model.checkpoint.left_out,
     }

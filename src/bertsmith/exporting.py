@@ -24,7 +24,7 @@ from bertsmith.loading import load
 from bertsmith.model import Model
 from bertsmith.models.adapter_folders import is_adapter
 from bertsmith.models.files import take_folder, written_aside
-from bertsmith.models.graph import GRAPHS, GraphNetwork
+from bertsmith.models.graph import GRAPHS, open_graph
 from bertsmith.tasks.catalog import find_task
 from bertsmith.tasks.measures import LOWER_IS_BETTER
 from bertsmith.training.choices import TaskChoices
@@ -99,7 +99,7 @@ def export_model(
         elif to == "onnx":
             chosen, kept = pick_head(model, head), store or STORES[to]
             agreement = write_graph(chosen, aside, kept)
-            metric, scores = ("", None) if data is None else _score_both(chosen, aside / GRAPHS[kept], data, limit)
+            metric, scores = ("", None) if data is None else _score_both(chosen, aside, kept, data, limit)
             left = [name for name, other in model.adapters.items() if other is not chosen]
             found = Exported(
                 folder, to, kept, _measure(aside), name_class(aside), left, {"": agreement.usual}, agreement.largest,
@@ -112,12 +112,11 @@ def export_model(
     return found
 
 
-def _score_both(model: Model, graph: Path, data: Any, limit: float) -> tuple[str, tuple[float, float]]:
+def _score_both(model: Model, folder: Path, store: str, data: Any, limit: float) -> tuple[str, tuple[float, float]]:
     """The name of the task's main metric, and what the model and the graph reach on the data."""
     kind = find_task(find_kind(model))
     home, task, examples = prepare(model, kind, open_table(data, None), {}, TaskChoices())
-    network: Any = GraphNetwork(graph)
-    predictors = home.predictor, replace(home.predictor, network=network)
+    predictors = home.predictor, replace(home.predictor, network=open_graph(folder / GRAPHS[store], folder).network)
     scored = [score_examples(predictor, task, examples, None).measures for predictor in predictors]
     name = task.metric if task.metric in scored[0] else next(iter(scored[0]))
     before, after = (measures[name].point for measures in scored)

@@ -10,6 +10,7 @@ from bertsmith.arguments import checked
 from bertsmith.errors import BertsmithError
 from bertsmith.model import Model
 from bertsmith.models.adapters import open_checkpoint, open_sentence
+from bertsmith.models.graph import find_graph, open_graph
 from bertsmith.models.hub import find_default, locate
 from bertsmith.resident import list_adapters, put_adapter, read_trained
 from bertsmith.tasks.predicting import BUDGETS
@@ -35,6 +36,7 @@ def load(
 
     Without a source: the one that the environment variable BERTSMITH_MODEL names, else the one in this package.
     `device` is auto, cpu, cuda or mps; `batch_tokens` the most tokens in a batch; `threads` those of the CPU.
+    A folder with an ONNX graph in the place of weights (`export --to onnx`) answers through ONNX Runtime, on the CPU.
     An adapter's folder gives its base model with the adapter on it. `adapters`, name -> folder, are put on this one
     base beside those in its own folder: `m.use(name)` is the model with that adapter, on the same memory.
     """
@@ -45,18 +47,28 @@ def load(
     batch_tokens = None if batch_tokens is None else take_count("batch_tokens", batch_tokens)
     if threads is not None:
         torch.set_num_threads(take_threads(threads))
-    sentence = open_sentence(folder)
-    checkpoint = open_checkpoint(folder, DTYPES[dtype])
+    sentence, graph = open_sentence(folder), find_graph(folder)
+    if graph is None:
+        checkpoint = open_checkpoint(folder, DTYPES[dtype])
+        checkpoint.network.to(place).requires_grad_(False)
+        checkpoint.network.pack()
+    else:
+        _refuse_for_graph(graph, device, dtype)
+        place, checkpoint = torch.device("cpu"), open_graph(graph, folder)
     if checkpoint.left_out:
         some = ", ".join(checkpoint.left_out[:8]) + (" …" if len(checkpoint.left_out) > 8 else "")
         log.warning("left out %d tensors of %s that nothing here uses: %s", len(checkpoint.left_out), folder, some)
-    checkpoint.network.to(place).requires_grad_(False)
-    checkpoint.network.pack()
     sentence.pooling.to(place).requires_grad_(False)
     model = Model(folder, checkpoint, sentence, place, batch_tokens or BUDGETS[place.type], read_trained(folder))
     wanted = {**list_adapters(folder), **(adapters or {})}
     model.adapters |= {name: put_adapter(model, path) for name, path in wanted.items()}
     return model
+
+
+def _refuse_for_graph(graph: Path, device: str | torch.device, dtype: str) -> None:
+    if str(device) not in ("auto", "cpu") or dtype != "float32":
+        given = f"device={str(device)!r}" if str(device) not in ("auto", "cpu") else f"dtype={dtype!r}"
+        raise BertsmithError(f"{graph} is a graph, which runs on the CPU with its own numbers; leave {given} out.")
 
 
 def find_device(name: str | torch.device) -> torch.device:

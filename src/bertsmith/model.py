@@ -74,7 +74,7 @@ class Model:
 
     @property
     def dtype(self) -> str:
-        return str(self.checkpoint.network.embed.tokens.weight.dtype).removeprefix("torch.")
+        return str(self.checkpoint.network.dtype).removeprefix("torch.")
 
     @cached_property
     def tokenizer(self) -> Tokenizer:

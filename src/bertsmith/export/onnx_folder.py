@@ -15,7 +15,7 @@ from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
 from bertsmith.export.plain import refuse_features
 from bertsmith.keeping import write_beside
-from bertsmith.models.graph import GRAPHS, VECTOR, GraphNetwork, need_runtime
+from bertsmith.models.graph import GRAPHS, VECTOR, need_runtime, open_graph
 
 if TYPE_CHECKING:
     from bertsmith.model import Model
@@ -51,7 +51,7 @@ def write_graph(model: "Model", folder: Path, store: str) -> Agreement:
     write_beside(model, folder)
     is_large = sum(len(tensor.raw_data) for tensor in graph.graph.initializer) > LARGEST
     onnx.save(graph, path, save_as_external_data=is_large, location=f"{path.name}_data" if is_large else None)
-    found = compare_graph(model, GraphNetwork(path))
+    found = compare_graph(model, open_graph(path, folder).network)
     if store == "fp32" and not found.largest < EXACT:
         raise BertsmithError(
             f"the graph of {model.folder} differs from the model by {found.largest:.1e} of its largest score; nothing "
@@ -60,7 +60,8 @@ def write_graph(model: "Model", folder: Path, store: str) -> Agreement:
     return found
 
 
-def compare_graph(model: "Model", graph: GraphNetwork) -> Agreement:
+def compare_graph(model: "Model", graph: Any) -> Agreement:
+    """`graph` is the `GraphNetwork` of its file."""
     ours, theirs = [], []
     for batch in _make_batches(model):
         with torch.inference_mode():
@@ -95,5 +96,5 @@ def _ask_model(model: "Model", batch: Batch) -> list[Tensor]:
     return [hidden, model.sentence.pooling(hidden, batch)]
 
 
-def _ask_graph(graph: GraphNetwork, batch: Batch) -> list[Tensor]:
-    return [graph(batch), *([graph.run(batch)[VECTOR]] if VECTOR in graph.outputs else [])]
+def _ask_graph(graph: Any, batch: Batch) -> list[Tensor]:
+    return [graph(batch), *([graph.graph.run(batch)[VECTOR]] if VECTOR in graph.graph.outputs else [])]

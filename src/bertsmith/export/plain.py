@@ -28,7 +28,7 @@ def write_plain(model: "Model", folder: Path, store: str = "fp32") -> None:
         )
     refuse_features(model)
     write_model(model, folder)
-    if DTYPES[store] != model.checkpoint.network.embed.tokens.weight.dtype:
+    if DTYPES[store] != model.checkpoint.network.dtype:
         round_weights(folder, DTYPES[store])
 
 

@@ -202,7 +202,7 @@ def _read(folder: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def _check_base(folder: Path, base: Checkpoint, notes: Mapping[str, str]) -> None:
-    is_half = base.network.embed.tokens.weight.dtype == torch.float16  # rounded twice, it cannot be compared
+    is_half = base.network.dtype == torch.float16  # rounded twice, it cannot be compared
     if "base" in notes and not is_half and notes["base"] != fingerprint(base.network):
         raise BertsmithError(
             f"{folder} is an adapter for another base model: the encoder given here has other weights than the one "

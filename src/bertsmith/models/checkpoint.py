@@ -54,7 +54,7 @@ def load_checkpoint(folder: Path, dtype: torch.dtype = torch.float32) -> Checkpo
     settings, tensors = _read(folder)
     family = find_family(settings.get("model_type"))
     tensors = canonical(tensors, family.prefix)
-    config = _config(family, settings, len(tensors))
+    config = make_config(family, settings, len(tensors))
     features = read_features(settings)
     if features is None:
         heads = find_heads(family, settings, tensors)
@@ -87,7 +87,7 @@ def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     return read_settings(folder), read_weights(folder)
 
 
-def _config(family: Family, settings: dict[str, Any], tensors: int) -> Config:
+def make_config(family: Family, settings: dict[str, Any], tensors: int) -> Config:
     """The encoder's description, refused before a network is built that no memory and no time would suffice for."""
     try:
         config = family.config(settings)
@@ -194,7 +194,7 @@ def save_config(checkpoint: Checkpoint, folder: Path) -> None:
         settings.pop(PAIRS, None)
     if network.features is not None:
         settings[BLOCK] = asdict(network.features)
-    settings["dtype"] = str(network.embed.tokens.weight.dtype).removeprefix("torch.")
+    settings["dtype"] = str(network.dtype).removeprefix("torch.")
     settings.pop("torch_dtype", None)
     write_json(folder / "config.json", settings)
 

@@ -82,7 +82,7 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
             return _read_shards(index)
     if (folder / "onnx").is_dir():
         raise BertsmithError(
-            f"{folder} holds an ONNX graph and no weights; run it with ONNX Runtime, or give the folder that it was "
+            f"{folder} holds an ONNX graph and no weights: it answers and cannot learn; give the folder that it was "
             "written from."
         )
     raise BertsmithError(f"{folder} has no weights; looked for {WEIGHTS} and {PICKLED}, whole or in shards.")

@@ -1,8 +1,9 @@
 """A model that lies in its folder as an ONNX graph, run by ONNX Runtime in the place of a network.
 
-In: the file of a graph. Out: what the tasks ask a network for: a head's scores, or the last hidden states.
+In: the folder of a graph. Out: a `Checkpoint` whose network answers as any other does, and has no weights.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,23 @@ from torch import Tensor
 
 from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
+from bertsmith.layers.config import Config, HeadShape
+from bertsmith.models.checkpoint import DEEPEST, Checkpoint, make_config
+from bertsmith.models.families import find_family
+from bertsmith.models.family import FamilyHead
+from bertsmith.models.files import has_tensors, read_settings
+from bertsmith.models.network import Network
 
 GRAPHS = {"fp32": "onnx/model.onnx", "int8": "onnx/model_quantized.onnx"}  # where others look for them
 HIDDEN, VECTOR = "last_hidden_state", "sentence_embedding"
+WEIGHTS = ("embed", "blocks", "order", "final_norm")  # what only a network with weights has
 
 
-class GraphNetwork:
-    """It has one head, or none; its scores are computed with the last hidden states, and by rows."""
+class GraphFile:
+    """A graph that is ready to run."""
 
     def __init__(self, path: Path, threads: int | None = None) -> None:
-        runtime = need_runtime()
+        self.path, runtime = path, need_runtime()
         options = runtime.SessionOptions()
         options.intra_op_num_threads = threads or torch.get_num_threads()
         options.enable_mem_pattern = False  # plans that are kept for each shape of a batch would grow without end
@@ -32,8 +40,9 @@ class GraphNetwork:
             reason = " ".join(str(error).split())[:200]
             raise BertsmithError(f"{path} is not a graph that ONNX Runtime can run: {reason}") from error
         self.inputs = {given.name: len(given.shape) for given in self.session.get_inputs()}
-        self.outputs = [given.name for given in self.session.get_outputs()]
-        if "input_ids" not in self.inputs or not {"logits", "start_logits", HIDDEN} & set(self.outputs):
+        self.outputs = {given.name: given.shape for given in self.session.get_outputs()}
+        known = {"input_ids", "attention_mask", "token_type_ids"}
+        if not {"input_ids"} <= set(self.inputs) <= known or not {"logits", "start_logits", HIDDEN} & set(self.outputs):
             raise BertsmithError(f"{path} has other inputs and outputs than an encoder has; export the model again.")
 
     def run(self, batch: Batch) -> dict[str, Tensor]:
@@ -45,21 +54,89 @@ class GraphNetwork:
         found = self.session.run(None, shaped)
         return {name: torch.from_numpy(np.asarray(x)) for name, x in zip(self.outputs, found, strict=True)}
 
-    def __call__(self, batch: Batch) -> Tensor:
-        """The head's scores of all tokens, (tokens, outputs), or of each row, (rows, outputs)."""
-        found = self.run(batch)
+
+class GraphNetwork(Network):
+    """It has one head, or none. With a head it gives that head's scores in the place of hidden states."""
+
+    is_alone = True
+
+    def __init__(self, graph: GraphFile, config: Config, heads: dict[str, HeadShape]) -> None:
+        with torch.device("meta"):
+            super().__init__(config, heads)
+        self.graph = graph
+        for name in WEIGHTS:
+            delattr(self, name)
+        self.requires_grad_(False)
+        self.eval()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in WEIGHTS and "graph" in self.__dict__:  # while it is made, it has them
+            raise self._refusal("it cannot be looked into, saved, changed or trained")
+        return super().__getattr__(name)
+
+    def __deepcopy__(self, known: Any) -> Any:
+        raise self._refusal("it cannot be looked into")
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return torch.float32
+
+    def forward(self, batch: Batch) -> Tensor:
+        """The head's scores of all tokens, (tokens, outputs), or of each row; without a head the last states."""
+        if batch.watched is not None:
+            raise self._refusal("it cannot be looked into")
+        found = self.graph.run(batch)
         if "start_logits" in found:
             return torch.stack([found["start_logits"], found["end_logits"]], dim=-1)[batch.mask]
         scores = found["logits"] if "logits" in found else found[HIDDEN]
         return scores[batch.mask] if scores.ndim == 3 else scores
 
-    encode = __call__  # of a graph without a head
+    def encode(self, batch: Batch) -> Tensor:
+        if HIDDEN not in self.graph.outputs:
+            raise self._refusal(f"it has the scores of {', '.join(self.heads)} and no vectors")
+        return self.forward(batch)
 
-    def score(self, found: Tensor, batch: Batch, head: str, at: Tensor | None = None) -> Tensor:
-        return found if at is None else found.index_select(0, at)
+    def states(self, batch: Batch) -> Any:
+        raise self._refusal("it has no states between its layers")
+
+    def score(self, hidden: Tensor, batch: Batch, head: str, at: Tensor | None = None) -> Tensor:
+        return hidden if at is None else hidden.index_select(0, at)
 
     def places(self, batch: Batch, head: str, at: Tensor | None = None) -> Tensor | None:
         return None
+
+    def _refusal(self, what: str) -> BertsmithError:
+        return BertsmithError(f"{self.graph.path} is a graph: {what}. Give the folder that it was written from.")
+
+
+def find_graph(folder: Path) -> Path | None:
+    """The graph in a folder that has no weights; the exact one where there are several."""
+    there = [folder / name for name in GRAPHS.values() if (folder / name).is_file()]
+    return there[0] if there and not has_tensors(folder) else None
+
+
+def open_graph(path: Path, folder: Path) -> Checkpoint:
+    """`folder` has the settings."""
+    settings, graph = read_settings(folder), GraphFile(path)
+    family = find_family(settings.get("model_type"))
+    config = make_config(family, settings, DEEPEST)
+    heads: dict[str, FamilyHead] = {}
+    if HIDDEN not in graph.outputs:
+        named = str((settings.get("architectures") or [""])[0])
+        suffix = named[named.find("For") :] if "For" in named else ""
+        heads = {name: head for name, head in family.heads(settings).items() if suffix and head.suffix == suffix}
+        if len(heads) != 1:
+            raise BertsmithError(f"{folder / 'config.json'} says {named or 'no class'}, which is no head of {path}.")
+    shapes = {name: head.shape(config, _count_labels(graph.outputs)) for name, head in heads.items()}
+    return Checkpoint(family, config, heads, GraphNetwork(graph, config, shapes), settings)
+
+
+def _count_labels(outputs: Mapping[str, Any]) -> int:
+    """Of a choice the graph gives one number a row, and says how many rows belong together."""
+    if "start_logits" in outputs:
+        return 2
+    last = outputs.get("logits", [1])[-1]
+    return last if isinstance(last, int) else 1
 
 
 def need_runtime() -> Any:

@@ -52,6 +52,15 @@ class Network(nn.Module):
         self.names = [name for name, _ in self.named_parameters()]  # kept: packed matrices are parameters no longer
         self.parameter_count = sum(p.numel() for p in self.parameters())
 
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.embed.tokens.weight.dtype
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other network can share a pass with it."""
+        return self.mix is not None
+
     def forward(self, batch: Batch) -> Tensor:
         """What the heads read, (tokens, width): the last hidden states, or features of several layers."""
         if self.mix is None:
@@ -124,7 +133,7 @@ class Network(nn.Module):
             make, positions = turn_tables, torch.arange(len(batch.reach), device=positions.device)
         far = make(positions, c.theta, size)
         near = make(positions, c.local_theta, size) if c.window else far
-        if batch.reach is not None and self.embed.tokens.weight.dtype != torch.float32:
+        if batch.reach is not None and self.dtype != torch.float32:
             # From -1 to 1 half precision has 11 bits, 3 more than bfloat16; each program of a kernel reads the tables.
             near, far = ((cos.half(), sin.half()) for cos, sin in (near, far))
         if self.compiled is not None and batch.reach is not None:

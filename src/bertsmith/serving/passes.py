@@ -86,7 +86,7 @@ class Together:
         order = sorted(range(len(wanted)), key=lambda i: (rank[i], -wanted[i].size))
         groups = [[wanted[i] for i in group] for _, group in groupby(order, key=lambda i: rank[i])]
         # What a head reads of several layers and what others read of the last one are no part of each other.
-        is_apart = len(groups) == 1 or wanted[0].network.mix is not None
+        is_apart = len(groups) == 1 or wanted[0].network.is_alone
         parted = (scores for group in groups for scores in self._score(group, group[0].network))
         found = list(parted) if is_apart else self._score_groups(groups)
         back = dict(zip(order, found, strict=True))
@@ -140,7 +140,7 @@ class Together:
 
 def find_encoder(network: Network) -> int:
     """The same for networks that stand on one encoder's memory; an encoder whose layers are mixed is read alone."""
-    return id(network) if network.mix is not None else id(network.embed.tokens.weight)
+    return id(network) if network.is_alone else id(network.embed.tokens.weight)
 
 
 def _list_linears(network: Network) -> dict[str, Linear]:

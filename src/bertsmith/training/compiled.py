@@ -93,7 +93,7 @@ class TwinPasses(Passes):
         """Triton compiles our kernels beside what comes next: importing torch's compiler alone takes seconds."""
         if self.device.type == "cuda" and isinstance(self.settings, Pretraining):
             lengths = [reach_of(phase.length) for phase in self.settings.phases()]
-            self.warming += warm(network.config, lengths, self.device, network.embed.tokens.weight.dtype)
+            self.warming += warm(network.config, lengths, self.device, network.dtype)
 
     def run(self, works: Sequence[Work], step: int) -> None:
         if self.network.training != self.full.training:  # telling every part takes a millisecond

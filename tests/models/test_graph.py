@@ -1,0 +1,176 @@
+"""A folder with a graph in the place of weights answers as the model it was written from, and does nothing else."""
+
+import json
+import pickle
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import onnx
+import pytest
+from export.made import make_all
+from starlette.testclient import TestClient
+from whole.tiny import make_encoder, reviews
+
+import bertsmith
+from bertsmith.errors import BertsmithError
+from bertsmith.inspect import ablate, ablate_answer, attention, attribute, input, lens, step, word_vectors
+from bertsmith.serving.http.app import create_app
+from bertsmith.serving.local import Local
+from bertsmith.serving.residents import Residents
+from bertsmith.serving.settings import Settings
+
+TEXTS = ["the film was good", "ann lives in oslo and works at the river", "it was not a fine film"]
+CLOSE = {"abs": 1e-5}
+
+
+@pytest.fixture(scope="module", params=["bert", "modernbert"])
+def pairs(request, tmp_path_factory, one_thread):
+    """Name -> the model, and what is loaded from its graph."""
+    place = tmp_path_factory.mktemp("graphs")
+    base, adapters = make_all(place, request.param)
+    sources = {**{name: (folder, None) for name, folder in adapters.items()}, "fill": (base, "fill"),
+               "vectors": (base, "embed")}  # fmt: skip
+    found = {}
+    for name, (folder, head) in sources.items():
+        graph = bertsmith.export_model(folder, place / f"{name}-graph", to="onnx", head=head).folder
+        found[name] = bertsmith.load(folder), bertsmith.load(graph)
+    return found
+
+
+def flat(answers):
+    """Words and numbers apart, so that the numbers may differ a little."""
+    words, numbers = [], []
+    for each in answers.values() if isinstance(answers, dict) else answers:
+        if isinstance(each, float):
+            numbers.append(each)
+        elif isinstance(each, dict | list):
+            for known, more in zip((words, numbers), flat(each), strict=True):
+                known += more
+        else:
+            words.append(each)
+    return words, numbers
+
+
+@pytest.mark.parametrize(
+    ("name", "ask"),
+    [
+        ("mood", lambda m: m.classify(TEXTS)),
+        ("nli", lambda m: m.classify(TEXTS, [TEXTS[0]] * 3)),
+        ("nli", lambda m: m.classify(TEXTS, labels=["river", "film"])),
+        ("alike", lambda m: m.score(TEXTS, [TEXTS[0]] * 3)),
+        ("names", lambda m: m.tag(TEXTS)),
+        ("answers", lambda m: [m.answer("who lives in oslo", TEXTS[1])]),
+        ("fill", lambda m: m.fill(["the [MASK] was [MASK]", "ann [MASK]"])),
+    ],
+)
+def test_each_job(pairs, name, ask):
+    for ours, graphs in zip(*map(ask, pairs[name]), strict=True):
+        (words, numbers), (same, close) = flat(ours.answers), flat(graphs.answers)
+        assert words == same and numbers == pytest.approx(close, **CLOSE)
+
+
+def test_choices(tmp_path):
+    model = bertsmith.load(make_encoder(tmp_path / "chooser", "ForMultipleChoice"))
+    graph = bertsmith.load(bertsmith.export_model(model, tmp_path / "graph", to="onnx").folder)
+    (words, numbers), (same, close) = (
+        flat(each.choose("ann lives", ["in oslo", "it was fine and good", "at the river"]).answers)
+        for each in (model, graph)
+    )
+    assert words == same and numbers == pytest.approx(close, **CLOSE)
+
+
+def test_vectors_and_states(pairs):
+    model, graph = pairs["vectors"]
+    np.testing.assert_allclose(graph.embed(TEXTS), model.embed(TEXTS), atol=1e-5)
+    for ours, theirs in zip(model.hidden(TEXTS), graph.hidden(TEXTS), strict=True):
+        np.testing.assert_allclose(theirs, ours, atol=1e-4)
+    with pytest.raises(BertsmithError, match=r"model\.onnx is a graph: it has no states between its layers\. Give the"):
+        graph.hidden(TEXTS, layers="all")
+
+
+def test_it_is_told_and_travels(pairs):
+    model, graph = pairs["mood"]
+    assert graph.info()["graph"] == "onnx/model.onnx" and "graph" not in model.info()
+    assert graph.info()["parameters"] == model.info()["parameters"]
+    again = pickle.loads(pickle.dumps(graph))
+    assert again.classify(TEXTS[0]).answers == graph.classify(TEXTS[0]).answers
+
+
+def test_what_a_graph_cannot_do(pairs, tmp_path):
+    (model, graph), vectors = pairs["mood"], pairs["vectors"][1]
+    data = [{"text": text, "label": "good"} for text in TEXTS]
+    for refused in (
+        lambda: graph.save(tmp_path / "out"),
+        lambda: bertsmith.export_model(graph, tmp_path / "out"),
+        lambda: bertsmith.export_model(graph, tmp_path / "out", to="onnx"),
+        lambda: bertsmith.export_model(graph, tmp_path / "out", to="compact"),
+        lambda: graph.embed(TEXTS),
+        lambda: graph.use(model.folder),
+        lambda: bertsmith.load(graph.folder, adapters={"mood": model.folder}),
+        lambda: attention(graph, TEXTS[0]),
+        lambda: step(graph, TEXTS[0], layer=0, head=0, word="film"),
+        lambda: lens(pairs["fill"][1], "the [MASK]"),
+        lambda: attribute(graph, "classify", TEXTS[0]),
+        lambda: ablate(graph, data),
+        lambda: ablate_answer(graph, "classify", TEXTS[0]),
+        lambda: input(graph, TEXTS[0]),
+        lambda: word_vectors(vectors, "film", TEXTS[:1]),
+        lambda: vectors.hidden(TEXTS, layers=[0]),
+    ):
+        with pytest.raises(BertsmithError, match=r"is a graph: it .* Give the folder that it was written from\."):
+            refused()
+    for learn in ({}, {"lora": 4}):
+        with pytest.raises(BertsmithError, match="holds an ONNX graph and no weights: it answers and cannot learn"):
+            bertsmith.finetune("classify", reviews(), reviews("a"), model=graph.folder, out=tmp_path / "out", **learn)
+    with pytest.raises(BertsmithError, match="runs on the CPU with its own numbers; leave dtype='bfloat16' out"):
+        bertsmith.load(graph.folder, dtype="bfloat16")
+    assert not (tmp_path / "out" / "config.json").exists()
+
+
+def test_served_beside_others(pairs):
+    """Requests of two kinds at a time, which a network with weights would read in one pass."""
+    models = {"mood": pairs["mood"][1], "nli": pairs["nli"][1], "plain": pairs["mood"][0]}
+    backend = Local(Residents(models))
+    client = TestClient(create_app(backend, Settings()))
+    with ThreadPoolExecutor(6) as hands:
+        bodies = [(name, {"inputs": text}) for text in TEXTS * 4 for name in ("mood", "plain")]
+        bodies += [("nli", {"inputs": text, "parameters": {"candidate_labels": ["river", "film"]}}) for text in TEXTS]
+        found = list(hands.map(lambda one: client.post(f"/models/{one[0]}", json=one[1]).json(), bodies))
+    backend.close()
+    for (name, body), said in zip(bodies, found, strict=True):
+        if name == "mood":
+            (words, numbers), (same, close) = flat(said), flat(found[bodies.index(("plain", body))])
+            assert words == same and numbers == pytest.approx(close, **CLOSE)
+        elif name == "nli":
+            known = pairs["nli"][0].classify(body["inputs"], labels=["river", "film"])
+            assert said[0]["score"] == pytest.approx(known[0]["score"], **CLOSE)
+
+
+def test_files_that_are_no_such_graph(pairs, tmp_path):
+    def change(name, content):
+        folder = tmp_path / name
+        shutil.copytree(pairs["mood"][1].folder, folder)
+        content(folder)
+        return folder
+
+    def rename(folder):
+        graph = onnx.load(folder / "onnx" / "model.onnx")
+        graph.graph.input[0].name = "pixels"
+        onnx.save(graph, folder / "onnx" / "model.onnx")
+
+    def call(folder, name):
+        config = json.loads((folder / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps({**config, "architectures": [name]}))
+
+    def spoil(folder):
+        (folder / "onnx" / "model.onnx").write_bytes(b"no")
+
+    cases = {
+        "broken": (spoil, "is not a graph that ONNX Runtime can run"),
+        "other": (rename, "(is not a graph that ONNX Runtime can run|has other inputs and outputs than an encoder)"),
+        "bare": (lambda f: call(f, "BertModel"), r"says BertModel, which is no head of .*model\.onnx"),
+    }
+    for name, (content, told) in cases.items():
+        with pytest.raises(BertsmithError, match=told):
+            bertsmith.load(change(name, content))
