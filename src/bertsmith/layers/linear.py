@@ -48,7 +48,10 @@ class Linear(nn.Module):
             assert self.weight is not None
             is_ready = can_multiply(x) and len(x) == round_rows(len(x))
             y = (multiply if is_ready else F.linear)(x, self.weight, self.bias)
-        return y if self.low is None else y + self.low(x)
+        if self.low is None:
+            return y
+        is_plain = not torch.is_grad_enabled() and y.dtype == x.dtype
+        return self.low.add_to(y, x) if is_plain else y + self.low(x)
 
     def _forward_packed(self, x: Tensor, activation: str | None, add: Tensor | None) -> Tensor:
         product, product_and_add = products()

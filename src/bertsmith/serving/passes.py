@@ -57,17 +57,14 @@ class Heard:
 class Spans(nn.Module):
     """What several adapters add to one linear layer: each to its own tokens of the batch."""
 
-    def __init__(self, outputs: int) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.outputs = outputs
         self.parts: list[tuple[int, int, LowRank]] = []  # (first token, end, what is added there), of this batch
 
-    def forward(self, x: Tensor) -> Tensor:
-        """x (tokens, inputs) -> (tokens, outputs)"""
-        found = x.new_zeros(len(x), self.outputs)
+    def add_to(self, y: Tensor, x: Tensor) -> Tensor:
         for start, end, low in self.parts:
-            found[start:end] = low(x[start:end])
-        return found
+            low.add_to(y[start:end], x[start:end])
+        return y
 
 
 class Together:
@@ -127,7 +124,7 @@ class Together:
         key = find_encoder(network)
         if key not in self.mixed:
             shell = share_network(network, {})
-            self.mixed[key] = shell, {name: Spans(linear.size[0]) for name, linear in _list_linears(shell).items()}
+            self.mixed[key] = shell, {name: Spans() for name in _list_linears(shell)}
         return self.mixed[key]
 
     def _find_lows(self, network: Network) -> dict[str, LowRank]:
