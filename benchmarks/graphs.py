@@ -5,6 +5,7 @@
 
 The texts are tokenized beforehand. Each contestant is a process of its own with numpy and ONNX Runtime and nothing
 else, which reads length-sorted, padded batches, then one text at a time; the best of several rounds, taken in turn.
+Two more are bertsmith itself, from the text to the scores: by the weights, and by the int8 graph in their place.
 Answers that changed are counted against our graph in fp32.
 """
 
@@ -16,15 +17,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from origins import find_commit, name_machine
 
 HERE = Path(__file__).resolve().parent
+Reader: TypeAlias = tuple[Callable[[], Any], Callable[[int], Any]]  # of all texts, and of one by its number
 OURS, SMALL, THEIRS, QUANTIZED = "bertsmith", "bertsmith int8", "torch.onnx", "torch.onnx, quantize_dynamic"
+LOADED = {"plain": "from text, by the weights", "int8": "from text, by the int8 graph"}  # folders in bertsmith.load
 SINGLES = 40  # texts that are read one at a time
 
 
@@ -42,7 +46,7 @@ def make_graphs(place: Path, options: argparse.Namespace) -> dict[str, Path]:
 
     found[QUANTIZED] = place / "theirs-int8.onnx"
     quantize_dynamic(without_shapes(found[THEIRS]), found[QUANTIZED], weight_type=QuantType.QInt8, per_channel=True)
-    return found
+    return found | {name: place / folder for folder, name in LOADED.items()}
 
 
 def without_shapes(path: Path) -> Any:
@@ -70,9 +74,26 @@ def export_theirs(folder: Path, path: Path) -> None:
 
 def contest(options: argparse.Namespace) -> None:
     """A contestant's process: a line in, its seconds, memory and scores out."""
+    open_ = open_folder if Path(options.contest).is_dir() else open_graph
+    read_all, read_one = open_(options)
+    scores = read_all()
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        start = time.perf_counter()
+        read_all()
+        middle = time.perf_counter()
+        for i in range(SINGLES):
+            read_one(i)
+        end = time.perf_counter()
+        seconds = {"bulk": middle - start, "single": (end - middle) / SINGLES}
+        print(json.dumps({**seconds, "memory": read_peak_memory()}), flush=True)
+    print(json.dumps(scores), flush=True)
+
+
+def open_graph(options: argparse.Namespace) -> Reader:
     import onnxruntime
 
-    kept = np.load(options.rows)
+    kept = np.load(options.rows / "rows.npz")
     ids = np.split(kept["ids"], np.cumsum(kept["lengths"])[:-1])
     order = sorted(range(len(ids)), key=lambda i: -len(ids[i]))
     settings = onnxruntime.SessionOptions()
@@ -93,18 +114,21 @@ def contest(options: argparse.Namespace) -> None:
         found = dict(zip(order, np.concatenate([read(part) for part in parts]), strict=True))
         return [found[i].tolist() for i in range(len(ids))]
 
-    scores = read_all()
-    print("ready", flush=True)
-    for _ in sys.stdin:
-        start = time.perf_counter()
-        read_all()
-        middle = time.perf_counter()
-        for i in range(SINGLES):
-            read([i])
-        end = time.perf_counter()
-        seconds = {"bulk": middle - start, "single": (end - middle) / SINGLES}
-        print(json.dumps({**seconds, "memory": read_peak_memory()}), flush=True)
-    print(json.dumps(scores), flush=True)
+    return read_all, lambda i: read([i])
+
+
+def open_folder(options: argparse.Namespace) -> Reader:
+    import bertsmith
+
+    texts = json.loads((options.rows / "texts.json").read_text(encoding="utf-8"))
+    model = bertsmith.load(options.contest, device="cpu", threads=options.threads)
+
+    def read(some: list[str]) -> Any:
+        every = model.classify(some, raw=True)
+        told = [{answer["label"]: answer["score"] for answer in one} for one in every]
+        return [[one[label] for label in model.checkpoint.labels] for one in told]
+
+    return lambda: read(texts), lambda i: read([texts[i]])
 
 
 def read_peak_memory() -> float:
@@ -130,6 +154,12 @@ def measure(graphs: dict[str, Path], rows: Path, options: argparse.Namespace) ->
         name: {"rounds": rounds[name], "scores": np.asarray(json.loads(process.communicate()[0]))}
         for name, process in processes.items()
     }
+
+
+def measure_size(path: Path) -> float:
+    """In MiB: a graph, or the graph or the weights of a folder."""
+    files = [path] if path.is_file() else [*path.glob("onnx/*"), *path.glob("*.safetensors")]
+    return sum(file.stat().st_size for file in files) / 2**20
 
 
 def read_texts(options: argparse.Namespace) -> tuple[list[str], list[str] | None]:
@@ -164,10 +194,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         lengths = [len(row) for row in ids]
+        (place / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
         np.savez(place / "rows.npz", ids=np.concatenate(ids).astype(np.int64), lengths=np.asarray(lengths))
         graphs = make_graphs(place, options)
-        found = measure(graphs, place / "rows.npz", options)
-        sizes = {name: path.stat().st_size / 2**20 for name, path in graphs.items()}
+        found = measure(graphs, place, options)
+        sizes = {name: measure_size(path) for name, path in graphs.items()}
     exact = found[OURS]["scores"]
     rows = []
     for name, one in found.items():

@@ -65,7 +65,7 @@ def export(
       bertsmith export my-classifier my-half-classifier --store bf16
       bertsmith export my-shipped --to compact --adapter tickets=my-adapter --default classify=tickets
       bertsmith export my-shipped my-tickets --to transformers --head tickets
-      bertsmith export my-classifier my-graph --to onnx --store int8 --data dev.csv
+      bertsmith export my-classifier my-graph --to onnx --store int8 --data reviews.csv
     """
     if len(places) > 2:
         raise typer.BadParameter("give one model and one folder to write to: [FOLDER] DIR.")
