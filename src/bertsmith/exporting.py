@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from bertsmith.arguments import checked
+from bertsmith.describing import list_heads
 from bertsmith.errors import BertsmithError
 from bertsmith.evaluating import find_kind, open_table, prepare
 from bertsmith.evaluation.scoring import score_examples
@@ -114,7 +115,7 @@ def export_model(
 
 def _score_both(model: Model, folder: Path, store: str, data: Any, limit: float) -> tuple[str, tuple[float, float]]:
     """The name of the task's main metric, and what the model and the graph reach on the data."""
-    kind = find_task(find_kind(model))
+    kind = find_task(find_kind(model) if list_heads(model) else "embed")
     home, task, examples = prepare(model, kind, open_table(data, None), {}, TaskChoices())
     predictors = home.predictor, replace(home.predictor, network=open_graph(folder / GRAPHS[store], folder).network)
     scored = [score_examples(predictor, task, examples, None).measures for predictor in predictors]

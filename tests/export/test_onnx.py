@@ -191,6 +191,12 @@ def test_scored_on_data_before_and_after(name, made, tmp_path, monkeypatch):
     assert before == pytest.approx(known[exported.metric]["value"], abs=1e-6) == pytest.approx(after, abs=1e-5)
 
 
+def test_vectors_are_scored_by_how_alike_they_are(made, tmp_path):
+    rows = [{"text": text, "pair": TEXTS[0], "label": number} for number, text in enumerate(TEXTS)]
+    exported = bertsmith.export_model(made[0], tmp_path / "out", to="onnx", head="embed", data=rows)
+    assert exported.metric == "spearman" and exported.scores[0] == pytest.approx(exported.scores[1], abs=1e-6)
+
+
 def test_a_graph_that_loses_too_much_is_not_written(made, tmp_path, monkeypatch):
     _, adapters = made
     answers = bertsmith.load(adapters["mood"]).classify(TEXTS)
