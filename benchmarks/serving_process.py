@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 
 HERE = Path(__file__).parent
+GRAPH = "int8 graph"
 PATIENCE = 180.0  # seconds to load a model, compile it where that is asked for, and answer
 QUICK = 0.2  # seconds for one request to a server that has nothing else to do
 PAGE, TICK = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
 PROBES = ["a river bank", "a savings bank", "The quick brown fox jumps over the lazy dog. " * 8]
 
 
-def list_contestants(infinity: str | None, flags: list[str]) -> dict[str, list[str]]:
+def list_contestants(infinity: str | None, flags: list[str], graph: Path | None = None) -> dict[str, list[str]]:
     """Names and commands; {model} and {port} are put in later. `flags` are more of `bertsmith serve`."""
     uvicorn = [sys.executable, "-m", "uvicorn", "--app-dir", str(HERE), "--port", "{port}", "--log-level", "warning"]
     ours = [sys.executable, "-m", "bertsmith", "serve", "--model", "minilm={model}", "--port", "{port}", *flags]
@@ -36,6 +37,9 @@ def list_contestants(infinity: str | None, flags: list[str]) -> dict[str, list[s
         "plain, threads": [*uvicorn, "--factory", "plain_server:create_threaded"],
         "plain, async": [*uvicorn, "--factory", "plain_server:create_async"],
     }
+    for workers, told in {"1": "1 worker", "2": "2 workers"}.items() if graph else ():
+        words = ["serve", "--model", f"minilm={graph}", "--port", "{port}", *flags, "--workers", workers]
+        found[f"bertsmith, {GRAPH}, {told}"] = [sys.executable, "-m", "bertsmith", *words]
     if infinity:
         words = [infinity, "-c", "from infinity_emb.cli import cli; cli()", "v2", "--model-id", "{model}", "--port"]
         words += ["{port}", "--host", "127.0.0.1", "--served-model-name", "minilm", "--engine", "torch", "--device"]

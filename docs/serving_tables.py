@@ -10,7 +10,7 @@ OURS = "bertsmith"
 def serving() -> str:
     """The load that each server keeps, beside the better form of ours."""
     parts = []
-    for found in read_results("serving-cpu.json"):
+    for found in [*read_results("serving-cpu.json"), *read_results("serving-graph-cpu.json")]:
         best = max(row["best"] for row in found["table"] if row["contestant"].startswith(OURS))
         rows = []
         for row in found["table"]:

@@ -9,12 +9,16 @@ import numpy as np
 import onnx
 import pytest
 from export.made import make_all
+from hypothesis import given
+from hypothesis import strategies as st
 from starlette.testclient import TestClient
 from whole.tiny import make_encoder, reviews
 
 import bertsmith
 from bertsmith.errors import BertsmithError
 from bertsmith.inspect import ablate, ablate_answer, attention, attribute, input, lens, step, word_vectors
+from bertsmith.model import Model
+from bertsmith.models.graph import RUN, part_by_length
 from bertsmith.serving.http.app import create_app
 from bertsmith.serving.local import Local
 from bertsmith.serving.residents import Residents
@@ -78,6 +82,28 @@ def test_choices(tmp_path):
         for each in (model, graph)
     )
     assert words == same and numbers == pytest.approx(close, **CLOSE)
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=40))
+def test_rows_are_parted_where_padding_would_cost_a_run(lengths):
+    parts = part_by_length(lengths)
+    assert sorted(row for part in parts for row in part) == list(range(len(lengths)))
+    for part in parts:
+        longest = lengths[part[0]]
+        assert longest == max(lengths[row] for row in part) and sum(longest - lengths[row] for row in part) <= RUN
+
+
+def test_rows_of_all_lengths_at_once(pairs):
+    """More than one run of the graph; each row has the scores that it has alone."""
+    texts = [" ".join(["the film was good"] * count) for count in (12, 1, 7, 1, 2, 12, 5)]
+    for name, ask in (("mood", Model.classify), ("names", Model.tag), ("vectors", Model.embed)):
+        together, alone = ask(pairs[name][1], texts), [ask(pairs[name][1], text) for text in texts]
+        if name == "vectors":
+            np.testing.assert_allclose(together, np.stack(alone), atol=1e-5)
+            continue
+        for one, other in zip(together, alone, strict=True):
+            (words, numbers), (same, close) = flat(one.answers), flat(other.answers)
+            assert words == same and numbers == pytest.approx(close, **CLOSE)
 
 
 def test_vectors_and_states(pairs):

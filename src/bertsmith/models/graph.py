@@ -3,13 +3,15 @@
 In: the folder of a graph. Out: a `Checkpoint` whose network answers as any other does, and has no weights.
 """
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
@@ -22,6 +24,7 @@ from bertsmith.models.network import Network
 
 GRAPHS = {"fp32": "onnx/model.onnx", "int8": "onnx/model_quantized.onnx"}  # where others look for them
 HIDDEN, VECTOR = "last_hidden_state", "sentence_embedding"
+RUN = 48  # padded tokens that take about as long as another run
 WEIGHTS = ("embed", "blocks", "order", "final_norm")  # what only a network with weights has
 
 
@@ -29,30 +32,73 @@ class GraphFile:
     """A graph that is ready to run."""
 
     def __init__(self, path: Path, threads: int | None = None) -> None:
-        self.path, runtime = path, need_runtime()
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads = threads or torch.get_num_threads()
-        options.enable_mem_pattern = False  # plans that are kept for each shape of a batch would grow without end
-        options.log_severity_level = 3
-        try:
-            self.session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # classes of its own, which nothing exports
-            reason = " ".join(str(error).split())[:200]
-            raise BertsmithError(f"{path} is not a graph that ONNX Runtime can run: {reason}") from error
-        self.inputs = {given.name: len(given.shape) for given in self.session.get_inputs()}
-        self.outputs = {given.name: given.shape for given in self.session.get_outputs()}
+        """`threads` of each run: as many as torch has in the thread that asks, unless it is said."""
+        self.path, self.threads, self.lock = path, threads, threading.Lock()
+        self.sessions: dict[int, Any] = {}  # by their threads
+        self.used: set[int] = set()
+        session = self._find_session()
+        self.inputs = {given.name: len(given.shape) for given in session.get_inputs()}
+        self.outputs = {given.name: given.shape for given in session.get_outputs()}
         known = {"input_ids", "attention_mask", "token_type_ids"}
         if not {"input_ids"} <= set(self.inputs) <= known or not {"logits", "start_logits", HIDDEN} & set(self.outputs):
             raise BertsmithError(f"{path} has other inputs and outputs than an encoder has; export the model again.")
 
     def run(self, batch: Batch) -> dict[str, Tensor]:
-        """Each output, as the graph gives it: by rows, padded."""
+        """Each output of all rows, as the graph gives it: a row of a batch, padded to the longest."""
+        ids, segments = batch.split(batch.ids), batch.split(batch.segments)
+        found: dict[str, list[Tensor]] = {name: [torch.empty(0)] * len(ids) for name in self.outputs}
+        for rows in part_by_length(batch.lengths):
+            some = Batch.of([ids[row].tolist() for row in rows], [segments[row].tolist() for row in rows])
+            for name, scores in self._run(some).items():
+                for row, own in zip(rows, scores, strict=True):
+                    found[name][row] = own
+        return {name: pad_sequence(rows, batch_first=True) for name, rows in found.items()}
+
+    def _run(self, batch: Batch) -> dict[str, Tensor]:
         rows = len(batch.lengths)
         every = {"input_ids": batch.ids, "token_type_ids": batch.segments, "attention_mask": torch.ones_like(batch.ids)}
         given = {name: batch.pad(every[name], 0).numpy() for name in self.inputs}
         shaped = {name: x.reshape(rows, 1, -1) if self.inputs[name] == 3 else x for name, x in given.items()}
-        found = self.session.run(None, shaped)
+        found = self._find_session(is_used=True).run(None, shaped)
         return {name: torch.from_numpy(np.asarray(x)) for name, x in zip(self.outputs, found, strict=True)}
+
+    def _find_session(self, is_used: bool = False) -> Any:
+        """One for so many threads; the one that a graph was opened with goes if nobody ever asked it."""
+        threads = self.threads or torch.get_num_threads()
+        with self.lock:
+            if threads not in self.sessions:
+                used = {number: session for number, session in self.sessions.items() if number in self.used}
+                self.sessions = {**used, threads: _open(self.path, threads)}
+            if is_used:
+                self.used.add(threads)
+            return self.sessions[threads]
+
+
+def part_by_length(lengths: Sequence[int]) -> list[list[int]]:
+    """Rows to be run together: where padding would cost more than another run does, they are parted."""
+    order = sorted(range(len(lengths)), key=lambda row: -lengths[row])
+    parts: list[list[int]] = []
+    wasted = RUN + 1
+    for row in order:
+        wasted += lengths[parts[-1][0]] - lengths[row] if parts else 0
+        if wasted > RUN:
+            parts.append([])
+            wasted = 0
+        parts[-1].append(row)
+    return parts
+
+
+def _open(path: Path, threads: int) -> Any:
+    runtime = need_runtime()
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.enable_mem_pattern = False  # plans that are kept for each shape of a batch would grow without end
+    options.log_severity_level = 3
+    try:
+        return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # classes of its own, which nothing exports
+        reason = " ".join(str(error).split())[:200]
+        raise BertsmithError(f"{path} is not a graph that ONNX Runtime can run: {reason}") from error
 
 
 class GraphNetwork(Network):
