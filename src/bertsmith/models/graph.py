@@ -45,9 +45,12 @@ class GraphFile:
 
     def run(self, batch: Batch) -> dict[str, Tensor]:
         """Each output of all rows, as the graph gives it: a row of a batch, padded to the longest."""
+        parts = part_by_length(batch.lengths)
+        if len(parts) == 1:
+            return self._run(batch)
         ids, segments = batch.split(batch.ids), batch.split(batch.segments)
         found: dict[str, list[Tensor]] = {name: [torch.empty(0)] * len(ids) for name in self.outputs}
-        for rows in part_by_length(batch.lengths):
+        for rows in parts:
             some = Batch.of([ids[row].tolist() for row in rows], [segments[row].tolist() for row in rows])
             for name, scores in self._run(some).items():
                 for row, own in zip(rows, scores, strict=True):
