@@ -9,6 +9,7 @@ import torch
 from bertsmith.arguments import checked
 from bertsmith.errors import BertsmithError
 from bertsmith.model import Model
+from bertsmith.models.adapter_folders import is_adapter
 from bertsmith.models.adapters import open_checkpoint, open_sentence
 from bertsmith.models.graph import find_graph, open_graph
 from bertsmith.models.hub import find_default, locate
@@ -47,14 +48,15 @@ def load(
     batch_tokens = None if batch_tokens is None else take_count("batch_tokens", batch_tokens)
     if threads is not None:
         torch.set_num_threads(take_threads(threads))
-    sentence, graph = open_sentence(folder), find_graph(folder)
+    sentence = open_sentence(folder)
+    graph = None if is_adapter(folder) else find_graph(sentence.encoder)
     if graph is None:
         checkpoint = open_checkpoint(folder, DTYPES[dtype])
         checkpoint.network.to(place).requires_grad_(False)
         checkpoint.network.pack()
     else:
         _refuse_for_graph(graph, device, dtype)
-        place, checkpoint = torch.device("cpu"), open_graph(graph, folder)
+        place, checkpoint = torch.device("cpu"), open_graph(graph, sentence.encoder)
     if checkpoint.left_out:
         some = ", ".join(checkpoint.left_out[:8]) + (" …" if len(checkpoint.left_out) > 8 else "")
         log.warning("left out %d tensors of %s that nothing here uses: %s", len(checkpoint.left_out), folder, some)

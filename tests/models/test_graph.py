@@ -185,9 +185,12 @@ def test_files_that_are_no_such_graph(pairs, tmp_path):
         graph.graph.input[0].name = "pixels"
         onnx.save(graph, folder / "onnx" / "model.onnx")
 
-    def call(folder, name):
-        config = json.loads((folder / "config.json").read_text())
-        (folder / "config.json").write_text(json.dumps({**config, "architectures": [name]}))
+    def tell(**changed):
+        def write(folder):
+            config = json.loads((folder / "config.json").read_text())
+            (folder / "config.json").write_text(json.dumps({**config, **changed}))
+
+        return write
 
     def spoil(folder):
         (folder / "onnx" / "model.onnx").write_bytes(b"no")
@@ -195,8 +198,21 @@ def test_files_that_are_no_such_graph(pairs, tmp_path):
     cases = {
         "broken": (spoil, "is not a graph that ONNX Runtime can run"),
         "other": (rename, "(is not a graph that ONNX Runtime can run|has other inputs and outputs than an encoder)"),
-        "bare": (lambda f: call(f, "BertModel"), r"says BertModel, which is no head of .*model\.onnx"),
+        "odd": (tell(architectures=5), "says no class, which is no head of"),
+        "labels": (tell(id2label={"0": "a"}), "names 1 labels in id2label, but the classifier has 2"),
+        "bare": (tell(architectures=["BertModel"]), r"says BertModel, which is no head of .*model\.onnx"),
     }
     for name, (content, told) in cases.items():
         with pytest.raises(BertsmithError, match=told):
             bertsmith.load(change(name, content))
+
+
+def test_weights_come_first_and_a_graph_that_fails_says_so(pairs, tmp_path):
+    model, graph = pairs["mood"]
+    compact = bertsmith.export_model(model, tmp_path / "compact", to="compact").folder
+    shutil.copytree(graph.folder / "onnx", compact / "onnx")
+    assert "graph" not in bertsmith.load(compact).info()
+    failing = bertsmith.load(graph.folder)
+    failing.checkpoint.network.graph.inputs = {"attention_mask": 2}
+    with pytest.raises(BertsmithError, match=r"model\.onnx could not read 1 rows: .*input_ids"):
+        failing.classify(TEXTS[0])

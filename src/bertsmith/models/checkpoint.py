@@ -69,7 +69,7 @@ def load_checkpoint(folder: Path, dtype: torch.dtype = torch.float32) -> Checkpo
     names = _names(family, heads, network)
     fill(network, names, tensors, dtype)
     checkpoint = Checkpoint(family, config, heads, network.eval(), settings, surplus(family, names, tensors))
-    _check_labels(checkpoint, shapes, folder)
+    check_labels(checkpoint, shapes, folder)
     return checkpoint
 
 
@@ -109,9 +109,7 @@ def make_config(family: Family, settings: dict[str, Any], tensors: int) -> Confi
 
 def find_heads(family: Family, settings: dict[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, FamilyHead]:
     """The heads that the weights hold. Where several would fit the same tensors, config.json's class name decides."""
-    classes = settings.get("architectures")
-    named = str(classes[0]) if isinstance(classes, list) and classes else ""
-    suffix = named[named.find("For") :] if "For" in named else ""
+    named, suffix = read_class(settings)
     found: dict[str, FamilyHead] = {}
     for name, head in family.heads(settings).items():
         lacks = [tensor for tensor in _tensors(family, head) if tensor not in tensors]
@@ -124,6 +122,13 @@ def find_heads(family: Family, settings: dict[str, Any], tensors: Mapping[str, T
             del found[rival]
         found[name] = head
     return found
+
+
+def read_class(settings: Mapping[str, Any]) -> tuple[str, str]:
+    """The class that config.json names, and the end of it that says which head it has."""
+    classes = settings.get("architectures")
+    named = str(classes[0]) if isinstance(classes, list) and classes else ""
+    return named, named[named.find("For") :] if "For" in named else ""
 
 
 def _shares(one: FamilyHead, other: FamilyHead) -> bool:
@@ -152,7 +157,7 @@ def _own_biases(heads: Mapping[str, FamilyHead]) -> dict[str, str]:
     return {names["out.bias"]: names["out.weight"].removesuffix("weight") + "bias" for names in named}
 
 
-def _check_labels(checkpoint: Checkpoint, shapes: Mapping[str, HeadShape], folder: Path) -> None:
+def check_labels(checkpoint: Checkpoint, shapes: Mapping[str, HeadShape], folder: Path) -> None:
     named = checkpoint.settings.get("id2label") or {}
     if not isinstance(named, dict) or not all(str(key).isdecimal() for key in named):
         raise BertsmithError(

@@ -16,10 +16,10 @@ from torch.nn.utils.rnn import pad_sequence
 from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
 from bertsmith.layers.config import Config, HeadShape
-from bertsmith.models.checkpoint import DEEPEST, Checkpoint, make_config
+from bertsmith.models.checkpoint import DEEPEST, Checkpoint, check_labels, make_config, read_class
 from bertsmith.models.families import find_family
 from bertsmith.models.family import FamilyHead
-from bertsmith.models.files import has_tensors, read_settings
+from bertsmith.models.files import COMPACT, has_tensors, read_settings
 from bertsmith.models.network import Network
 
 GRAPHS = {"fp32": "onnx/model.onnx", "int8": "onnx/model_quantized.onnx"}  # where others look for them
@@ -62,7 +62,11 @@ class GraphFile:
         every = {"input_ids": batch.ids, "token_type_ids": batch.segments, "attention_mask": torch.ones_like(batch.ids)}
         given = {name: batch.pad(every[name], 0).numpy() for name in self.inputs}
         shaped = {name: x.reshape(rows, 1, -1) if self.inputs[name] == 3 else x for name, x in given.items()}
-        found = self._find_session(is_used=True).run(None, shaped)
+        session = self._find_session(is_used=True)
+        try:
+            found = session.run(None, shaped)
+        except Exception as error:
+            raise BertsmithError(f"{self.path} could not read {rows} rows: {_line(error)}") from error
         return {name: torch.from_numpy(np.asarray(x)) for name, x in zip(self.outputs, found, strict=True)}
 
     def _find_session(self, is_used: bool = False) -> Any:
@@ -100,8 +104,11 @@ def _open(path: Path, threads: int) -> Any:
     try:
         return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # classes of its own, which nothing exports
-        reason = " ".join(str(error).split())[:200]
-        raise BertsmithError(f"{path} is not a graph that ONNX Runtime can run: {reason}") from error
+        raise BertsmithError(f"{path} is not a graph that ONNX Runtime can run: {_line(error)}") from error
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
 
 
 class GraphNetwork(Network):
@@ -159,9 +166,10 @@ class GraphNetwork(Network):
 
 
 def find_graph(folder: Path) -> Path | None:
-    """The graph in a folder that has no weights; the exact one where there are several."""
+    """The graph in an encoder's folder that has no weights; the exact one where there are several."""
     there = [folder / name for name in GRAPHS.values() if (folder / name).is_file()]
-    return there[0] if there and not has_tensors(folder) else None
+    has_weights = has_tensors(folder) or (folder / COMPACT).exists()
+    return there[0] if there and not has_weights else None
 
 
 def open_graph(path: Path, folder: Path) -> Checkpoint:
@@ -171,13 +179,14 @@ def open_graph(path: Path, folder: Path) -> Checkpoint:
     config = make_config(family, settings, DEEPEST)
     heads: dict[str, FamilyHead] = {}
     if HIDDEN not in graph.outputs:
-        named = str((settings.get("architectures") or [""])[0])
-        suffix = named[named.find("For") :] if "For" in named else ""
+        named, suffix = read_class(settings)
         heads = {name: head for name, head in family.heads(settings).items() if suffix and head.suffix == suffix}
         if len(heads) != 1:
             raise BertsmithError(f"{folder / 'config.json'} says {named or 'no class'}, which is no head of {path}.")
     shapes = {name: head.shape(config, _count_labels(graph.outputs)) for name, head in heads.items()}
-    return Checkpoint(family, config, heads, GraphNetwork(graph, config, shapes), settings)
+    checkpoint = Checkpoint(family, config, heads, GraphNetwork(graph, config, shapes), settings)
+    check_labels(checkpoint, shapes, folder)
+    return checkpoint
 
 
 def _count_labels(outputs: Mapping[str, Any]) -> int:
