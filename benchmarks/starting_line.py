@@ -4,6 +4,7 @@
     python benchmarks/starting_line.py measure CORPUS --device cuda --keep DIR --data GLUE --blimp DIR --out FILE
     python benchmarks/starting_line.py cut CORPUS --keep DIR                                 # rows of it: DIR/rows
     python benchmarks/starting_line.py rows DIR/rows --device cuda --keep DIR --out FILE     # 500 seconds on that
+    python benchmarks/starting_line.py measure DIR/rows --of rows ...                        # of what came of it
     python benchmarks/starting_line.py ablate CORPUS --device cuda --seconds 68 --out FILE   # one row a change
     python benchmarks/starting_line.py figures --out FILE        # starting-line-curve.svg, starting-line-ablations.svg
 
@@ -11,16 +12,18 @@ Modes share one file of figures and may be calls of their own; `measure` is `bli
 GLUE as the plain script had it: the mean of two seeds at the best of three rates, 10 epochs
 (SST-2: 2 epochs, one seed), batch 32; the weights of the last epoch are scored, so nothing but the rate is chosen on
 dev. `warm` starts RTE, MRPC and STS-B from a model of MNLI's first 10,000 examples.
-`rows` is for its masked words: it set rows of running text apart, not documents, so that it has read what stands around
-them. `cut` makes such rows of a corpus, each of them a document of codes, and sets one in a hundred apart by its hash.
-The plain script's 769M tokens at 1.54M a second fill its 500 seconds without compilation; here the clock includes it.
+`rows` is what the plain script did: it set rows of running text apart, not documents, so that it had read what stands
+around them; it read rows of 128 to the end. `cut` makes such rows of a corpus, each of them a document, and sets one in
+a hundred apart by its hash; --of rows measures what came of them, in rows of figures whose names begin with that. The
+plain script's 769M tokens at 1.54M a second fill its 500 seconds without compilation; here the clock includes it.
 """
 
 import argparse
+import hashlib
 import json
+import shutil
 import subprocess
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import fmean
@@ -29,14 +32,13 @@ from typing import Any
 import numpy as np
 from pretrained import Figures, environment, make_parser, measure_blimp, measure_masked, pretrain
 
-from bertsmith.corpora import build_corpus
-from bertsmith.data.shards import Corpus
+from bertsmith.data.shards import FILES, HEADER, SPLITS, TOKENIZER, Corpus, file_digest
 
 PLAIN = {"masked": 63.1, "loss": 1.798, "blimp": 74.8, "cola": 46.8, "sst2": 90.1, "mrpc": 78.7, "rte": 54.7,
          "stsb": 84.1, "mean": 70.9, "mnli": 62.9}  # fmt: skip
 PLAIN_WARM = {"cola": 46.8, "sst2": 90.1, "mrpc": 80.5, "rte": 66.6, "stsb": 84.2, "mean": 73.6}
 METRICS = {"cola": "matthews", "sst2": "accuracy", "mrpc": "accuracy", "rte": "accuracy", "stsb": "pearson"}
-RATES = ("6e-5", "1.2e-4", "2e-4")
+RATES = ("3e-5", "6e-5", "1.2e-4")
 SMALL, PAIRED = ("cola", "mrpc", "rte", "stsb"), ("mrpc", "rte", "stsb")
 LAST = ["--evaluate-every", "1000000"]  # never before the end: no epoch is chosen on dev
 TINY = ["--depth", "2", "--width", "32", "--heads", "2", "--inner", "88", "--tokens", "1024", "--lengths", "32"]
@@ -84,8 +86,8 @@ def spell(change: str, seconds: float, options: argparse.Namespace) -> list[str]
 def train(change: str, name: str, seconds: float, options: argparse.Namespace) -> dict[str, Any]:
     """A run, and masked words at 15 % by both kinds of held-out rows."""
     length = 32 if options.tiny and options.mode != "rows" else ROW + 2
-    found = pretrain(spell(change, seconds, options), options.keep / name.replace(" ", "-"), options)
     folder = options.keep / name.replace(" ", "-")
+    found = pretrain(spell(change, seconds, options), folder, options)
     found["masked"] = measure_masked(folder, options, length=length)
     if options.mode != "rows":  # they are no running text
         found["masked_stream"] = measure_masked(folder, options, "stream", length)
@@ -94,17 +96,23 @@ def train(change: str, name: str, seconds: float, options: argparse.Namespace) -
 
 def cut(options: argparse.Namespace) -> None:
     """The text of a corpus, its held-out documents too, as a corpus of rows without bounds of documents."""
-    parts = [np.asarray(Corpus.open(options.corpus, split).tokens) for split in ("train", "held-out")]
-    text = np.concatenate(parts)
+    whole, out = Corpus.open(options.corpus), options.keep / "rows"
+    text = np.concatenate([np.asarray(Corpus.open(options.corpus, split).tokens) for split in SPLITS])
     rows = text[: len(text) // ROW * ROW].reshape(-1, ROW)
-    with tempfile.TemporaryDirectory(dir=options.keep.parent) as folder:
-        codes = Path(folder, "codes.jsonl")
-        with codes.open("w", encoding="utf-8") as file:
-            for some in np.array_split(rows, max(1, len(rows) // 10_000)):
-                file.write("".join(f"{row}\n" for row in some.tolist()))
-        whole = dict.fromkeys(("duplicates", "near_duplicates", "filters"), False)
-        made = build_corpus(codes, out=options.keep / "rows", codes=True, vocabulary=int(text.max()) + 1, **whole)
-    print(f"{len(made):,} rows to train on in {options.keep / 'rows'}")
+    digests = (hashlib.blake2b(row.tobytes(), digest_size=8).digest() for row in rows)
+    chosen = np.fromiter((int.from_bytes(one, "big") % 100 == 0 for one in digests), bool, len(rows))
+    counts = {}
+    for split in SPLITS:
+        some = rows[chosen == (split == "held-out")]
+        bounds = np.arange(0, some.size + 1, ROW, dtype="<u8")
+        (out / split).mkdir(parents=True, exist_ok=True)
+        for name, array in {"tokens": some, "documents": bounds, "sentences": bounds}.items():
+            array.tofile(out / split / FILES[name])
+        counts[split] = {"tokens": some.size, "documents": len(some), "sentences": len(some),
+                         "sha256": {name: file_digest(out / split / file) for name, file in FILES.items()}}  # fmt: skip
+    shutil.copytree(options.corpus / TOKENIZER, out / TOKENIZER, dirs_exist_ok=True)
+    (out / HEADER).write_text(json.dumps({**whole.header, "splits": counts}, indent=1) + "\n", encoding="utf-8")
+    print(f"{counts['train']['documents']:,} rows to train on in {out}")
 
 
 def run_glue(name: str, words: list[str], options: argparse.Namespace) -> dict[str, Any]:
@@ -127,7 +135,8 @@ def sweep(kind: str, turns: dict[str, list[str]], figures: Figures, options: arg
     """All of these side by side, a row each."""
 
     def work(turn: tuple[str, list[str]]) -> dict[str, Any]:
-        return figures.make(turn[0], lambda: {"kind": kind, **run_glue(*turn, options)})
+        name = own(turn[0], options)
+        return figures.make(name, lambda: {"kind": own(kind, options), **run_glue(name, turn[1], options)})
 
     if turns:
         with ThreadPoolExecutor(len(turns)) as pool:
@@ -136,7 +145,7 @@ def sweep(kind: str, turns: dict[str, list[str]], figures: Figures, options: arg
 
 def glue(figures: Figures, options: argparse.Namespace) -> None:
     """Side by side: the small tasks at each rate, and the one large task at each rate."""
-    model, jobs = ["--model", str(options.keep / "smith")], max(1, (options.jobs - len(RATES)) // len(RATES))
+    model, jobs = ["--model", str(folder_of(options))], max(1, (options.jobs - len(RATES)) // len(RATES))
     turns: dict[str, list[str]] = {}
     for rate in RATES:
         some = ["--rate", rate, *model]
@@ -147,15 +156,16 @@ def glue(figures: Figures, options: argparse.Namespace) -> None:
 
 def warm(figures: Figures, options: argparse.Namespace) -> None:
     """First MNLI's 10,000 at each rate, then the paired tasks from the best of those."""
-    model = ["--model", str(options.keep / "smith")]
+    model = ["--model", str(folder_of(options))]
     first = {f"mnli {rate}": ["--rate", rate, *model, "--tasks", "mnli", "--seeds", "1", "--epochs", "5",
                               "--keep-models"] for rate in RATES}  # fmt: skip
     sweep("mnli", pick(first, options), figures, options)
-    scores = {name: figures.rows[name]["tasks"]["mnli"]["accuracy"] for name in first
-              if "tasks" in figures.rows.get(name, {}) and (options.keep / name / "mnli-seed1").is_dir()}  # fmt: skip
+    rows = {name: figures.rows.get(own(name, options), {}) for name in first}
+    scores = {name: row["tasks"]["mnli"]["accuracy"] for name, row in rows.items()
+              if "tasks" in row and (options.keep / own(name, options) / "mnli-seed1").is_dir()}  # fmt: skip
     if not scores:
         return
-    best = options.keep / max(scores, key=lambda name: scores[name]) / "mnli-seed1"
+    best = options.keep / own(max(scores, key=lambda name: scores[name]), options) / "mnli-seed1"
     starts = [word for task in PAIRED for word in ("--start", f"{task}={best}")]
     jobs = str(max(1, options.jobs // len(RATES)))
     turns = {f"warm {rate}": ["--rate", rate, *starts, "--tasks", ",".join(PAIRED), "--seeds", "1,2", "--epochs", "10",
@@ -165,7 +175,18 @@ def warm(figures: Figures, options: argparse.Namespace) -> None:
 
 def blimp(figures: Figures, options: argparse.Namespace) -> None:
     limit = 5 if options.tiny else None
-    figures.make("blimp", lambda: measure_blimp(options.keep / "smith", options.blimp, options, limit))
+    figures.make(own("blimp", options), lambda: measure_blimp(folder_of(options), options.blimp, options, limit))
+
+
+def folder_of(options: argparse.Namespace) -> Path:
+    """The encoder that is measured."""
+    found: Path = options.keep / ("smith-rows" if options.of == "rows" else "smith")
+    return found
+
+
+def own(name: str, options: argparse.Namespace) -> str:
+    """The name of a row of figures, which tells what was measured."""
+    return f"rows {name}" if options.of == "rows" else name
 
 
 MEASURES = {"blimp": blimp, "glue": glue, "warm": warm}
@@ -177,29 +198,24 @@ def pick(turns: dict[str, list[str]], options: argparse.Namespace) -> dict[str, 
 
 def summarize(figures: Figures) -> dict[str, Any]:
     """In percent, at the best rate of each task; beside the plain script's."""
-    rows = figures.rows
-    ours: dict[str, float] = {}
-    if "masked" in rows.get("smith", {}):
-        smith = rows["smith"]
-        ours |= {"masked": 100 * smith["masked"]["accuracy"], "loss": smith["masked"]["loss"],
-                 "masked_stream": 100 * smith["masked_stream"]["accuracy"],
-                 "loss_stream": smith["masked_stream"]["loss"]}  # fmt: skip
-    if "accuracy" in rows.get("blimp", {}):
-        ours["blimp"] = 100 * rows["blimp"]["accuracy"]
-    apart = rows.get("smith rows", {}).get("masked")
-    straight, after = (best_of(rows, kinds) for kinds in (("straight",), ("warm",)))
-    if mnli := best_of(rows, ("mnli",)):
-        ours |= mnli
-    warmed = {**straight, **after} if after else {}
-    found = {"smith": {**ours, **with_mean(straight)}, "plain": PLAIN, "smith_warm": with_mean(warmed),
-             "plain_warm": PLAIN_WARM}  # fmt: skip
-    return found | ({"smith_rows": {"masked": 100 * apart["accuracy"], "loss": apart["loss"]}} if apart else {})
+    found: dict[str, Any] = {"plain": PLAIN, "plain_warm": PLAIN_WARM}
+    for way, row, before in (("smith", "smith", ""), ("smith_rows", "smith rows", "rows ")):
+        ours: dict[str, float] = {}
+        for part, end in (("masked", ""), ("masked_stream", "_stream")):
+            if measured := figures.rows.get(row, {}).get(part):
+                ours |= {f"masked{end}": 100 * measured["accuracy"], f"loss{end}": measured["loss"]}
+        if "accuracy" in (grammar := figures.rows.get(f"{before}blimp", {})):
+            ours["blimp"] = 100 * grammar["accuracy"]
+        straight, mnli, after = (best_of(figures.rows, f"{before}{kind}") for kind in ("straight", "mnli", "warm"))
+        found[way] = {**ours, **mnli, **with_mean(straight)}
+        found[f"{way}_warm"] = with_mean({**straight, **after} if after else {})
+    return {way: scores for way, scores in found.items() if scores}
 
 
-def best_of(rows: dict[str, dict[str, Any]], kinds: tuple[str, ...]) -> dict[str, float]:
+def best_of(rows: dict[str, dict[str, Any]], kind: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for row in rows.values():
-        for task, scores in row.get("tasks", {}).items() if row.get("kind") in kinds else ():
+        for task, scores in row.get("tasks", {}).items() if row.get("kind") == kind else ():
             value = 100 * scores[METRICS.get(task, "accuracy")]
             found[task] = max(value, found.get(task, value))
     return found
@@ -217,12 +233,14 @@ def draw(figures: Figures, out: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    smith, changes = figures.rows.get("smith"), [r for r in figures.rows.values() if r.get("kind") == "ablation"]
-    if smith and "curve" in smith:
+    changes = [row for row in figures.rows.values() if row.get("kind") == "ablation"]
+    runs = {"smith": "documents set apart, rows of 512 at last", "smith rows": "rows set apart, as the script did"}
+    if curves := {title: figures.rows[name] for name, title in runs.items() if name in figures.rows}:
         figure, axis = pyplot.subplots(figsize=(7, 4))
-        points = smith["curve"]["held_out"]
-        seconds = [x * smith["seconds"] for x, _ in points]
-        axis.plot(seconds, [100 * y for _, y in points], marker=".", label="smith, held-out rows of the last phase")
+        for title, row in curves.items():
+            points = row["curve"]["held_out"]
+            seconds, right = zip(*((share * row["seconds"], 100 * value) for share, value in points), strict=True)
+            axis.plot(seconds, right, marker=".", label=f"smith: {title}")
         axis.axhline(PLAIN["masked"], color="grey", linestyle="--", label=f"plain script at its end, {PLAIN['masked']}")
         axis.set(xlabel="seconds of training", ylabel="masked words right, %")
         axis.legend()
@@ -256,6 +274,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, help="of training: 500 for train, 68 for ablate")
     parser.add_argument("--blimp", type=Path, help="the folder of BLiMP")
     parser.add_argument("--data", type=Path, help="the folder of GLUE")
+    parser.add_argument(
+        "--of", default="smith", choices=("smith", "rows"), help="measure, blimp, glue, warm: what is asked"
+    )
     parser.add_argument("--jobs", type=int, default=12, help="fine-tunings side by side, about")
     options = parser.parse_args()
     if options.list or options.mode is None:  # `make bench` calls every script, and the text cannot be shipped
