@@ -31,6 +31,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "unfreeze": {"unfreeze": 0.02},
     "layer decay": {"layer_decay": 0.8},
     "r-drop": {"r_drop": 1.0},
+    "adversarial": {"adversarial": 1.0, "dropout": 0.0},
+    "adversarial, half": {"adversarial": 1.0, "dropout": 0.0, "precision": "fp16"},
     "weights": {"focal": 2.0, "smoothing": 0.1, "class_weights": "balanced"},
     "several passes": {"batch_tokens": 256},
     "adapter": {"lora": 8, "rate": 1e-3},

@@ -191,7 +191,7 @@ def test_gradients_are_the_same_in_one_pass_or_in_many(both):
 
 def test_training_that_compares_nothing_is_refused(both):
     task = make_task(both)
-    for setting in ({"r_drop": 1.0}, {"focal": 1.0}, {"class_weights": "balanced"}):
+    for setting in ({"r_drop": 1.0}, {"adversarial": 1.0}, {"focal": 1.0}, {"class_weights": "balanced"}):
         with pytest.raises(BertsmithError, match=f"{next(iter(setting))} has no meaning for the task choose"):
             TaskStudy(task, task.rows(make_examples(2)), Training(**setting))
 

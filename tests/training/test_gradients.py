@@ -9,7 +9,9 @@ from torch.nn import functional as F
 from training.looping import fit, gradients, make_loop
 from training.made import make_rows, make_task
 
+from bertsmith.data.batch import Batch
 from bertsmith.models.checkpoint import load_checkpoint
+from bertsmith.training.adversary import find_worst_step, fit_to_rows
 from bertsmith.training.settings import Training
 
 CASES = {
@@ -131,6 +133,92 @@ def test_r_drop_is_its_formula(make):
     mean = (F.cross_entropy(one, gold) + F.cross_entropy(other, gold)) / 2
     assert apart > 1e-4
     assert loss == pytest.approx((mean + 2.0 * apart / 2).item(), rel=1e-5)
+
+
+def sides(loop):
+    """How a pass under `adversarial` reads the rows: as they are, moved at random, moved the worst way; and the
+    gradients of a step."""
+    moves, readings, read = [], [], loop.study.task.read
+
+    def keep(network, batch, at):
+        moves.append(None if batch.shift is None else batch.shift.detach().clone())
+        readings.append(read(network, batch, at))
+        return readings[-1]
+
+    loop.study.task.read = keep
+    found = gradients(loop)
+    loop.study.task.read = read
+    return moves, [scores.detach() for scores in readings], found
+
+
+def spread_apart(one, other):
+    """The symmetric Kullback-Leibler divergence of each row, by torch."""
+    p, q = one.double().log_softmax(-1), other.double().log_softmax(-1)
+    both = F.kl_div(p, q, log_target=True, reduction="none") + F.kl_div(q, p, log_target=True, reduction="none")
+    return both.sum(-1) / 2
+
+
+def test_adversarial_is_its_formula(make):
+    """arXiv 1911.03437, equation 3: the loss of the text, and how far the worst reading near it is from its own."""
+    loop = make("classify", {}, adversarial=2.0, adversarial_reach=0.1)
+    moves, (plain, _, worst), _ = sides(loop)
+    (work,) = loop.study.works(0, 0, 1, 10**6)
+    gold = torch.from_numpy(work.given["gold"].values)
+    wanted = F.cross_entropy(plain, gold) + 2.0 * spread_apart(plain, worst).mean()
+    assert loop.passes.now["loss"].item() == pytest.approx(wanted.item(), rel=1e-5)
+    assert moves[0] is None
+    for some in torch.stack(moves[1:]).split(list(work.lengths), dim=1):  # of each row the same reach
+        assert torch.allclose(some.square().sum(-1).mean(-1).sqrt(), torch.tensor(0.1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["classify", "tag", "span"])
+def test_the_worst_step_is_worse_than_steps_at_random(make, name):
+    loop = make(name, {}, adversarial=1.0, adversarial_reach=0.02)
+    moves, _, _ = sides(loop)
+    (work,) = loop.study.works(0, 0, 1, 10**6)
+    batch, given = work.on(torch.device("cpu"))
+    loop.network.eval()
+
+    def measure(step):
+        with torch.no_grad():
+            plain, moved = (loop.study.task.read(loop.network, rows, given.get("at")) for rows in (batch, step))
+            return loop.study.task.diverge(plain, moved, batch).sum().item()
+
+    chances = [measure(batch.moved(fit_to_rows(torch.randn_like(moves[1]), batch, 0.02))) for _ in range(20)]
+    assert measure(batch.moved(moves[-1])) > 2 * max(chances) > 0
+
+
+def test_half_precision_keeps_the_direction_of_a_small_slope():
+    batch, width = Batch.of([[1, 2, 3], [4, 5]]), 4
+    slope = torch.linspace(1.0, 2.0, 5 * width).view(5, width)
+
+    def apart(step):
+        return ((step.half() * slope.half()).float() * 3e-8).sum()  # the way back is half, where 3e-8 is nothing
+
+    found = find_worst_step(batch, width, 0.1, apart)
+    assert torch.allclose(found, fit_to_rows(slope, batch, 0.1), rtol=1e-2)
+
+
+@pytest.mark.parametrize("name", ["classify", "tag", "span"])
+def test_a_step_of_next_to_nothing_changes_nothing(make, name):
+    """Nor does looking for the worst one leave a gradient behind."""
+    plain, moved = make(name, {}), make(name, {}, adversarial=1.0, adversarial_reach=1e-4)
+    ours, theirs = gradients(moved), gradients(plain)
+    largest = max(gradient.abs().max() for gradient in theirs.values())
+    assert set(ours) == set(theirs)
+    assert all((ours[key] - theirs[key]).abs().max() < 1e-3 * largest for key in theirs)
+    assert moved.passes.now["loss"].item() == pytest.approx(plain.passes.now["loss"].item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("settings", [{"recompute": True}, {"batch_tokens": 120}, {"lora": 2}], ids=str)
+def test_adversarial_goes_with_other_ways_of_a_pass(make, settings):
+    """Each pass draws its own random step, so parts of a batch end near the whole, not at it."""
+    loops = [make("classify", {}, adversarial=1.0, adversarial_reach=0.02, **some) for some in (settings, {})]
+    ours, theirs = (gradients(loop) for loop in loops)
+    assert all(gradient.isfinite().all() for gradient in ours.values())
+    assert loops[0].passes.now["loss"].item() == pytest.approx(loops[1].passes.now["loss"].item(), rel=1e-3)
+    if settings == {"recompute": True}:
+        assert all(torch.allclose(ours[key], theirs[key], atol=1e-6) for key in theirs)
 
 
 def test_half_precision_learns(make, tmp_path):

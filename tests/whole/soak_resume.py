@@ -29,7 +29,7 @@ HOLD = "SOAK_HOLD"  # "step-4": where a run comes to rest; "save-8": or in which
 UNEQUAL = ("report.html", "README.md", "metrics.json", ".lock")
 SETTINGS: dict[str, Any] = {
     "batch": 8, "rate": 2e-3, "evaluate_every": 10, "log_every": 2, "save_minutes": 0.0, "unfreeze": 0.3,
-    "layer_decay": 0.9, "r_drop": 0.5, "batch_tokens": 100,
+    "layer_decay": 0.9, "r_drop": 0.5, "adversarial": 0.5, "batch_tokens": 100,
 }  # fmt: skip
 PATIENCE = 600  # seconds until a process that should have come to a moment has hung, on a machine however busy
 

@@ -44,6 +44,7 @@ class Batch:
     causal: bool = False  # whether a token sees only itself and those before it in its row
     watched: list[Tensor] | None = None  # where each layer puts its queries, keys and values; None: it does not
     wanted: Tensor | None = None  # the places, each once, whose last states are read; None: every place
+    shift: Tensor | None = None  # (tokens, width): what is added to each vector behind the embedding, in its lengths
     reach: Tensor | None = None  # (longest, 0), in a batch for compiled passes: a size may change there, a number not
 
     @classmethod
@@ -101,6 +102,12 @@ class Batch:
         """The same rows for a pass of which only the last states at these places are read."""
         found = copy(self)
         found.wanted = places
+        return found
+
+    def moved(self, shift: Tensor) -> "Batch":
+        """The same rows, each token's vector moved by a share of its own length."""
+        found = copy(self)
+        found.shift = shift
         return found
 
     def watching(self, is_on: bool) -> "Batch":

@@ -83,6 +83,8 @@ class Network(nn.Module):
         """
         x = self.quick(Embedding.join)(self.embed, *self.embed.look_up(batch))
         tokens = len(x)
+        if batch.shift is not None:
+            x = x + (batch.shift * x.detach().norm(dim=-1, keepdim=True)).to(x.dtype)
         if self.packed or (self.compiled is None and rounds(x)):
             x = F.pad(x, (0, 0, 0, round_rows(tokens) - tokens))
         near, far = self._turns(batch)

@@ -21,7 +21,7 @@ MASK = "mask"  # the member that predicts masked tokens of the texts
 DATA = ("train", "dev", "test")
 OWN = ("task", *DATA, "texts", "weight", "format")
 # Settings of training that a member may have of its own: what its step holds and what a mistake costs.
-LEARNS = ("batch", "class_weights", "focal", "smoothing", "r_drop", "metric")
+LEARNS = ("batch", "class_weights", "focal", "smoothing", "r_drop", "adversarial", "adversarial_reach", "metric")
 OF_MASK = ("length", "truncate")
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 

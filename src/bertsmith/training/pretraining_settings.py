@@ -18,6 +18,7 @@ IDLE = {
     "batch": "tokens (in an optimizer step)",
     "batch_tokens": "pass_tokens (in one pass)",
     **dict.fromkeys(("unfreeze", "class_weights", "focal", "smoothing", "r_drop", "metric", "graphs"), ""),
+    **dict.fromkeys(("adversarial", "adversarial_reach"), ""),
     **dict.fromkeys(("lora", "lora_alpha", "lora_targets", "features", "recurrent", "cache"), ""),
 }
 

@@ -36,6 +36,8 @@ class Training:
     focal: float = 0.0
     smoothing: float = 0.0
     r_drop: float = 0.0
+    adversarial: float = 0.0  # how strongly the answer to a text that was moved is drawn to that of the text itself
+    adversarial_reach: float = 0.05  # how far it is moved, as a share of its vectors' lengths
     seed: int = 42
     evaluate_every: int | None = None  # steps; None: after each epoch
     metric: str | None = None  # of the task; chooses the best checkpoint
@@ -58,9 +60,10 @@ class Training:
         self._need("epochs", self.epochs is None or self.epochs <= 1e6, "at most 1,000,000")
         for name in ("epochs", "rate", "eps", "layer_decay"):
             self._need(name, getattr(self, name) is None or getattr(self, name) > 0, "more than 0")
-        for name in ("weight_decay", "clip", "unfreeze", "focal", "r_drop", "patience", "save_minutes", "seed", "lora",
-                     "recurrent"):  # fmt: skip
+        for name in ("weight_decay", "clip", "unfreeze", "focal", "r_drop", "adversarial", "patience", "save_minutes",
+                     "seed", "lora", "recurrent"):  # fmt: skip
             self._need(name, getattr(self, name) >= 0, "at least 0")
+        self._need("adversarial_reach", 0 < self.adversarial_reach <= 1, "more than 0 and at most 1")
         self._need("lora_alpha", self.lora_alpha is None or self.lora_alpha > 0, "more than 0")
         self._refuse_together()
         self._need("seed", self.seed < 2**63, "less than 2 to the power of 63")
@@ -83,6 +86,10 @@ class Training:
         for name in ("lora_alpha", "lora_targets"):
             if not self.lora and getattr(self, name) not in (None, "all"):
                 raise BertsmithError(f"{name} is given, but no adapter is trained; give lora (its rank) too.")
+        if not self.adversarial and self.adversarial_reach != type(self).adversarial_reach:
+            raise BertsmithError("adversarial_reach is given, but not how much it counts; give adversarial too, as 1.")
+        if self.adversarial and self.spread == "fsdp":
+            raise BertsmithError("adversarial needs whole weights, which fsdp cuts up; use spread ddp or leave it out.")
         for name in ("recurrent", "cache"):
             if self.features == "none" and getattr(self, name):
                 raise BertsmithError(f"{name} is for features of a frozen encoder; give features too, or leave it out.")

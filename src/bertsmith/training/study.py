@@ -20,6 +20,7 @@ from bertsmith.objectives.objective import Outline
 from bertsmith.tasks.losses import Criterion, find_known
 from bertsmith.tasks.task import Row
 from bertsmith.tasks.trained import TrainedTask
+from bertsmith.training.adversary import find_worst_step, resting
 from bertsmith.training.settings import Training
 
 Array = np.ndarray[Any, Any]
@@ -181,7 +182,23 @@ class TaskStudy(Drawn):
             cost = 0.5 * (cost + self.task.loss(again, gold, batch, self.criterion))
             known = find_known(gold)
             cost = cost + self.settings.r_drop * torch.where(known, self.task.diverge(scores, again, batch), 0.0)
+        if self.settings.adversarial:
+            apart = self.task.diverge(scores, self._read_moved(network, batch, at, scores.detach(), gold), batch)
+            cost = cost + self.settings.adversarial * torch.where(find_known(gold), apart, 0.0)
         return {"loss": cost.sum()}
+
+    def _read_moved(self, network: Network, batch: Batch, at: Tensor | None, scores: Tensor, gold: Tensor) -> Tensor:
+        """What the network says of the texts where a small step takes it farthest from these scores."""
+
+        def read(step: Tensor) -> Tensor:
+            return self.task.read(network, batch.moved(step), at)
+
+        def apart(step: Tensor) -> Tensor:
+            return torch.where(find_known(gold), self.task.diverge(scores, read(step), batch), 0.0).sum()
+
+        with resting(network):
+            step = find_worst_step(batch, network.config.width, self.settings.adversarial_reach, apart)
+        return read(step)
 
     def _weights(self) -> Tensor | None:
         """With `balanced`, what every label costs is the same in total."""
@@ -214,12 +231,13 @@ def refuse_unfit(task: TrainedTask[Any, Any], settings: Training) -> None:
              "smoothing": settings.smoothing}  # fmt: skip
     unfit = [name for name, is_on in asked.items() if is_on and not task.classes]
     unfit += ["class_weights"] if asked["class_weights"] and not task.weighs else []
-    unfit += ["r_drop"] if settings.r_drop and (task.together or task.whole) else []
+    twice = [name for name in ("r_drop", "adversarial") if getattr(settings, name)]
+    unfit += twice if task.together or task.whole else []
     unfit += ["features"] if settings.features != "none" and task.head is None else []  # nothing would learn
     if unfit:
         raise BertsmithError(f"{unfit[0]} has no meaning for the task {task.name}; leave it out.")
     asked = {"recompute": settings.recompute, "layer_decay": settings.layer_decay != 1.0,
-             "spread": settings.spread == "fsdp"}  # fmt: skip
+             "adversarial": settings.adversarial, "spread": settings.spread == "fsdp"}  # fmt: skip
     idle = [name for name, is_on in asked.items() if is_on and settings.features != "none"]
     if idle:
         raise BertsmithError(f"{idle[0]} has no meaning where the encoder does not learn (features); leave it out.")
