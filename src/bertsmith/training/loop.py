@@ -31,8 +31,8 @@ from bertsmith.training.study import Study
 
 __all__ = ["Loop", "OutOfTime", "Outcome", "Progress", "Speed", "Watcher"]
 
-# Tokens in a pass. Larger ones are slower on a CPU: at 8,192 each tensor is fresh memory, of which more than twice as
-# much is needed, and rows of 250 tokens take a sixth (8 x 640) to a half (6 x 384) more of the CPU's time than at 2,048.
+# Tokens in a pass. Larger ones gain nothing on a CPU: at 8,192 rows of 250 tokens take more than twice the memory, and
+# a sixth (8 x 640) to a half (6 x 384) more of the CPU's time, than at 2,048.
 BUDGETS = {"cpu": 2048, "mps": 16384, "cuda": 65536}
 SMALLEST = 64  # below this a pass cannot be split to save memory
 
