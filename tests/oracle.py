@@ -28,6 +28,7 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
         {"vocab_size": 97, "dim": 48, "n_layers": 3, "n_heads": 4, "hidden_dim": 80, "max_position_embeddings": 64},
     ),
     "electra": ("Electra", {**SIZES, "max_position_embeddings": 64, "embedding_size": 16}),
+    "mpnet": ("MPNet", {**SIZES, "max_position_embeddings": 66, "pad_token_id": 1, "layer_norm_eps": 1e-5}),
     "electra-wide": ("Electra", {**SIZES, "max_position_embeddings": 64, "embedding_size": 48}),
     "modernbert": ("ModernBert", {**SIZES, **MODERN, "max_position_embeddings": 64, "local_attention": 8}),
     "modernbert-bias": (
@@ -96,7 +97,7 @@ def run_reference(model: Any, ids: Rows, segments: Rows, side: str = "right", **
     given = {"input_ids": pad(ids, model.config.pad_token_id, side), "attention_mask": mask}
     if getattr(model.config, "type_vocab_size", 0):
         given["token_type_ids"] = pad(segments, 0, side)
-    if side == "left" and "roberta" not in model.config.model_type and model.config.model_type != "camembert":
+    if side == "left" and not model.config.model_type.endswith(("roberta", "camembert", "mpnet")):
         given["position_ids"] = pad([torch.arange(len(row)) for row in ids], 0, side)
     with torch.no_grad():
         return model(**given, **more)

@@ -13,7 +13,7 @@ from bertsmith.inspection.packing import unpack
 from bertsmith.inspection.watching import watch
 
 CLOSE = 1e-5
-FAMILIES = ["bert", "roberta", "albert", "distilbert", "electra", "modernbert"]
+FAMILIES = ["bert", "roberta", "albert", "distilbert", "electra", "modernbert", "mpnet"]
 
 
 @pytest.fixture(scope="module")

@@ -46,6 +46,8 @@ PUBLISHED = {
     # The cards of answerdotai/ModernBERT-base and -large, which fit the count without heads
     "modernbert-base": 149,
     "modernbert-large": 395,
+    # Hugging Face Hub, sentence-transformers/all-mpnet-base-v2: encoder and pooler, without the head
+    "mpnet-base": 109,
 }
 COUNTS = {row["preset"]: row["parameters"] for row in bertsmith.models_table()}
 

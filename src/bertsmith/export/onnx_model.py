@@ -13,6 +13,7 @@ from bertsmith.export.graph import Graph, SmallWeights, Weights, to_array
 from bertsmith.layers.config import Config, HeadShape
 from bertsmith.layers.linear import Linear
 from bertsmith.layers.pooling import Pooling
+from bertsmith.layers.relative import bucket_steps
 from bertsmith.models.graph import HIDDEN, VECTOR
 
 if TYPE_CHECKING:
@@ -136,12 +137,23 @@ class _Builder:
         g = self.graph
         unseen = g.op("Mul", g.op("Sub", g.constant(1.0), self.mask), g.constant(UNSEEN))
         found = {False: g.op("Unsqueeze", unseen, g.constant([1, 2]))}
+        if self.network.relative is not None:
+            found[False] = g.op("Add", found[False], self._add_distances())
         if self.config.window:
             rows, columns = (g.op("Unsqueeze", self.places, g.constant([axis])) for axis in (1, 0))
             apart = g.op("Abs", g.op("Sub", rows, columns))
             is_near = g.op("LessOrEqual", apart, g.constant(self.config.window))
             found[True] = g.op("Where", is_near, found[False], g.constant(UNSEEN))
         return found
+
+    def _add_distances(self) -> str:
+        """What each head adds for how far two places are apart, (heads, length, length); read off a line that has all
+        distances, as a logarithm that is rounded otherwise elsewhere would give another kind."""
+        g, most = self.graph, self.config.limit
+        line = self.network.relative.weight.t()[:, bucket_steps(most)]
+        ahead = g.op("Add", g.op("Sub", *(g.op("Unsqueeze", self.places, g.constant([axis])) for axis in (0, 1))),
+                     g.constant(most - 1))  # fmt: skip
+        return g.op("Gather", g.keep("distances", to_array(line)), ahead, axis=1)
 
     def _turns(self, theta: float) -> Turns:
         """Cosines and sines of rotary positions, (length, size / 2)."""

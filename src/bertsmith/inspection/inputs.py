@@ -75,6 +75,8 @@ def _tell(config: Config, reading: Reading, padding: int) -> list[str]:
         notes.append(f"{config.family} has one segment for all pieces, so its vector is the same everywhere.")
     if config.position == "rotary":
         notes.append(f"{config.family} adds no position here: each layer turns queries and keys by it (rotary).")
+    if config.relative:
+        notes.append(f"In each layer of {config.family} the distance of two tokens adds to how one sees the other.")
     if config.first_position:
         notes.append(f"{config.family} counts positions from {config.first_position}, behind the id of its padding.")
     if config.embed_width != config.width:

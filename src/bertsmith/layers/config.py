@@ -24,6 +24,7 @@ class Config:
     position: Literal["learned", "rotary"] = "learned"
     positions: int = 512  # rows of the position table, or the longest input trained on
     first_position: int = 0  # RoBERTa starts to count behind its padding id
+    relative: Literal["", "bias"] = ""  # what a distance adds to the scores of attention (layers/relative.py)
     pre_norm: bool = False
     norm_bias: bool = True
     bias: bool = True  # in the projections of a block

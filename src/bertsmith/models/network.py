@@ -18,6 +18,7 @@ from bertsmith.layers.linear import Linear
 from bertsmith.layers.mixing import FeatureShape, LayerMix
 from bertsmith.layers.onednn import can_pack, round_rows, rounds
 from bertsmith.layers.position import Turns, turn_tables, turns
+from bertsmith.layers.relative import Offsets, Relative
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 GRAPHS = 64  # of one function, at most, in a process
@@ -39,6 +40,7 @@ class Network(nn.Module):
         super().__init__()
         self.config, self.features = config, features
         self.embed = Embedding(config)
+        self.relative = Relative(config) if config.relative else None
         self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.distinct))
         # A plain list beside the registered one: looking a block up there costs as much as a small layer.
         self.order = [self.blocks[layer * config.distinct // config.depth] for layer in range(config.depth)]
@@ -85,7 +87,7 @@ class Network(nn.Module):
         tokens = len(x)
         if self.packed or (self.compiled is None and rounds(x)):
             x = F.pad(x, (0, 0, 0, round_rows(tokens) - tokens))
-        near, far = self._turns(batch)
+        near, far = self._places(batch)
         wanted = batch.wanted
         for layer, block in enumerate(self.order):
             yield x[:tokens]
@@ -122,6 +124,13 @@ class Network(nn.Module):
             shape: HeadShape = self.heads[head].shape  # type: ignore[assignment]
             return batch.firsts if shape.reads == "first" else None
         return at if bool((at[1:] > at[:-1]).all()) else None
+
+    def _places(self, batch: Batch) -> tuple[Turns | Offsets | None, Turns | Offsets | None]:
+        """What tells the local and the global layers where tokens stand."""
+        if self.relative is None:
+            return self._turns(batch)
+        offsets = self.relative(batch)
+        return offsets, offsets
 
     def _turns(self, batch: Batch) -> tuple[Turns | None, Turns | None]:
         """Rotary tables for the local and the global layers."""
