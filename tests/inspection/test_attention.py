@@ -12,6 +12,7 @@ from bertsmith.inspection.watching import watch
 
 CLOSE = 1e-5
 FAMILIES = ["bert", "roberta", "albert-groups", "distilbert", "electra", "modernbert", "mpnet"]
+FAMILIES += ["deberta-v3", "deberta-v2"]
 
 
 @pytest.fixture(scope="module")

@@ -49,14 +49,14 @@ def check(data, done, hidden):
     assert sum(data["weights"]) == pytest.approx(1, abs=1e-5)
 
 
-@pytest.mark.parametrize("family", ["mpnet"])
-def test_distances_add_to_scores(family, tmp_path):
+@pytest.mark.parametrize(("family", "divisor"), [("mpnet", SIZE), ("deberta-v3", 3 * SIZE)])
+def test_distances_add_to_scores(family, divisor, tmp_path):
     subject = make_subject(tmp_path, family)
     found = step(subject, TEXT, pair=PAIR, layer=1, head=2, word="river")
     theirs = subject.ask(found.reading.ids, found.reading.segments).attentions[1][0, 2, found.place].numpy()
     is_near(found.weights, theirs)
-    assert found.by == f"√{SIZE} + distance" and np.abs(found.scaled - found.dots / SIZE**0.5).max() > 0.01
-    with pytest.raises(BertsmithError, match=f"in {family} distances add to each product .* leave neurons out"):
+    assert found.by == f"√{divisor} + distance" and np.abs(found.scaled - found.dots / divisor**0.5).max() > 0.01
+    with pytest.raises(BertsmithError, match=r"distances add to each product .* leave neurons out"):
         attention(subject, TEXT, neurons=True)
 
 

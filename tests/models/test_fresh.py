@@ -50,7 +50,7 @@ def test_what_is_given_is_taken():
         ("bert-base", 32, ["mask", "follows"]), ("roberta-base", 32, ["mask"]),
         ("albert-base", 128, ["mask", "follows"]),
         ("electra-small", 128, ["replaced"]), ("distilbert-base", 32, ["mask"]), ("modernbert-base", 64, ["mask"]),
-        ("mpnet-base", 32, ["mask"]),
+        ("mpnet-base", 32, ["mask"]), ("deberta-v3-base", 32, ["mask"]), ("deberta-v2-xlarge", 32, ["mask"]),
     ],
 )  # fmt: skip
 def test_a_fresh_encoder_is_saved_and_opened(tmp_path, preset, width, heads):

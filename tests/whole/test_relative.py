@@ -17,7 +17,7 @@ from bertsmith.serving.residents import Residents
 from bertsmith.serving.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("one_thread")
-PRESETS = {"mpnet": "mpnet-base"}
+PRESETS = {"mpnet": "mpnet-base", "deberta-v2": "deberta-v3-xsmall"}
 LEARN = {"epochs": 12, "batch": 8, "rate": 2e-3, "device": "cpu", "threads": 1}
 
 

@@ -18,6 +18,7 @@ from bertsmith.errors import BertsmithError
 from bertsmith.inspection.subject import Subject
 from bertsmith.inspection.words import Array, Words
 from bertsmith.layers.position import turn, turns
+from bertsmith.layers.relative import Offsets
 from bertsmith.tasks.task import Row
 from bertsmith.tasks.texts import is_iterable
 from bertsmith.tasks.token_ids import lay_ids, take_ids
@@ -159,8 +160,11 @@ def _weigh_distances(subject: Subject, batch: Batch, qkv: list[tuple[Tensor, ...
     network = subject.checkpoint.network
     if network.relative is None:
         return qkv[0][0].shape[-1], None
-    offsets = network.relative(batch)
-    found = [offsets.add(*(part.transpose(0, 1)[None] for part in one[:2]))[0] for one in qkv]
+    offsets: Offsets = network.relative(batch)
+    found = []
+    for block, (q, k, _) in zip(network.order, qkv, strict=True):
+        own = offsets.of(block.attention.qkv)  # type: ignore[union-attr, arg-type]
+        found.append(own.add(q.transpose(0, 1)[None], k.transpose(0, 1)[None])[0])
     return offsets.divisor, np.stack([_plain(one) for one in found])
 
 

@@ -65,7 +65,7 @@ class Attention(nn.Module):
         if batch.watched is not None:
             batch.watched.append(qkv)
         q, k, v = qkv.unbind(1)
-        return attend_apart(q, k, v, batch, offsets, drop)
+        return attend_apart(q, k, v, batch, offsets.of(self.qkv), drop)
 
 
 class _Pick(torch.autograd.Function):

@@ -2,7 +2,7 @@
 
 In: a batch. Out: `Offsets`, made once a pass for all layers and rows, which each layer's attention asks for its scores.
 MPNet (arXiv 2004.09297) learns a number for each kind of distance and each head, as T5 does (arXiv 1910.10683, section
-2.1).
+2.1); how DeBERTa compares words with distances is in disentangled.py.
 """
 
 import math
@@ -13,23 +13,35 @@ from torch import Tensor, nn
 
 from bertsmith.data.batch import Batch
 from bertsmith.layers.config import Config
+from bertsmith.layers.linear import Linear
 
 BUCKETS, FURTHEST = 32, 128  # of T5, which the reference takes whatever the settings say
 
 
 class Offsets:
-    """`whole[h, i, j]` is what head h adds where token i looks at token j, for rows as long as the longest."""
+    divisor: int  # products of queries and keys are divided by its root
 
-    def __init__(self, whole: Tensor, size: int) -> None:
-        self.whole, self.divisor = whole, size  # the scores are divided by the root of the latter
+    def of(self, qkv: Linear) -> "Offsets":
+        """Those of a layer, whose queries, keys and values this makes."""
+        return self
 
     def add(self, q: Tensor, k: Tensor) -> Tensor:
         """To the scaled scores of these, (rows, heads, length, size) both: (rows | 1, heads, length, length)."""
+        raise NotImplementedError
+
+
+class Biases(Offsets):
+    """`whole[h, i, j]` is what head h adds where token i looks at token j, for rows as long as the longest."""
+
+    def __init__(self, whole: Tensor, size: int) -> None:
+        self.whole, self.divisor = whole, size
+
+    def add(self, q: Tensor, k: Tensor) -> Tensor:
         length = q.shape[2]
         return self.whole[None, :, :length, :length]
 
 
-class Relative(nn.Module):
+class Bias(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.size = config.width // config.heads
@@ -39,7 +51,7 @@ class Relative(nn.Module):
         longest = batch.longest
         line = self.weight.t()[:, bucket_steps(longest).to(self.weight.device)]  # (heads, 2 * longest - 1)
         # The row of a token is the line seen through a window, which moves back by one from token to token.
-        return Offsets(line.unfold(1, longest, 1).flip(1), self.size)
+        return Biases(line.unfold(1, longest, 1).flip(1), self.size)
 
 
 @lru_cache(64)

@@ -27,7 +27,7 @@ from bertsmith.models.files import (
     write_json,
     write_tensors,
 )
-from bertsmith.models.names import Names, canonical, fill, give, names_of, surplus
+from bertsmith.models.names import Names, adopt, canonical, fill, give, names_of, surplus
 from bertsmith.models.network import Network
 
 LARGEST = 10**8  # of any size in a config.json; the largest vocabularies have 10**6 rows
@@ -54,6 +54,7 @@ def load_checkpoint(folder: Path, dtype: torch.dtype = torch.float32) -> Checkpo
     settings, tensors = _read(folder)
     family = find_family(settings.get("model_type"))
     tensors = canonical(tensors, family.prefix)
+    adopt(tensors, family.heads(settings).values())
     config = make_config(family, settings, len(tensors))
     features = read_features(settings)
     if features is None:

@@ -12,14 +12,17 @@ from torch.utils.checkpoint import checkpoint
 from bertsmith.data.batch import Batch
 from bertsmith.layers.block import Block, norm
 from bertsmith.layers.config import Config, HeadShape
+from bertsmith.layers.convolution import Convolution
+from bertsmith.layers.disentangled import Distances
 from bertsmith.layers.embedding import Embedding
 from bertsmith.layers.heads import Head
 from bertsmith.layers.linear import Linear
 from bertsmith.layers.mixing import FeatureShape, LayerMix
 from bertsmith.layers.onednn import can_pack, round_rows, rounds
 from bertsmith.layers.position import Turns, turn_tables, turns
-from bertsmith.layers.relative import Offsets, Relative
+from bertsmith.layers.relative import Bias, Offsets
 
+_RELATIVE: dict[str, type[nn.Module]] = {"bias": Bias, "disentangled": Distances}
 Function = TypeVar("Function", bound=Callable[..., Any])
 GRAPHS = 64  # of one function, at most, in a process
 
@@ -40,7 +43,8 @@ class Network(nn.Module):
         super().__init__()
         self.config, self.features = config, features
         self.embed = Embedding(config)
-        self.relative = Relative(config) if config.relative else None
+        self.relative = _RELATIVE[config.relative](config) if config.relative else None
+        self.convolution = Convolution(config) if config.kernel else None
         self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.distinct))
         # A plain list beside the registered one: looking a block up there costs as much as a small layer.
         self.order = [self.blocks[layer * config.distinct // config.depth] for layer in range(config.depth)]
@@ -84,7 +88,7 @@ class Network(nn.Module):
         nothing is computed for them.
         """
         x = self.quick(Embedding.join)(self.embed, *self.embed.look_up(batch))
-        tokens = len(x)
+        tokens, entry = len(x), x if self.convolution is not None else None
         if self.packed or (self.compiled is None and rounds(x)):
             x = F.pad(x, (0, 0, 0, round_rows(tokens) - tokens))
         near, far = self._places(batch)
@@ -101,6 +105,8 @@ class Network(nn.Module):
                 x = checkpoint(run, x, batch, turned, at, use_reentrant=False)
             else:
                 x = run(x, batch, turned, at)
+            if entry is not None and not layer:
+                x = self.convolution(x, entry, batch)
         if wanted is not None:
             x = x[: len(wanted)]
             last = x if self.final_norm is None else self.final_norm(x)

@@ -23,7 +23,7 @@ def layer_of(name: str, depth: int) -> int:
     block = re.match(r"blocks\.(\d+)\.", name)
     if block:
         return depth - int(block[1])
-    return depth + 1 if name.startswith(("embed.", "relative.")) else 0
+    return depth + 1 if name.startswith(("embed.", "relative.", "convolution.")) else 0
 
 
 def parameter_groups(network: Network, settings: Training) -> list[dict[str, Any]]:
