@@ -15,6 +15,7 @@ from bertsmith.layers.attention import attend_apart
 from bertsmith.layers.config import Config
 from bertsmith.layers.disentangled import Distances, distance_rows
 from bertsmith.layers.linear import Linear
+from bertsmith.layers.onednn import can_pack
 from bertsmith.layers.relative import Bias, bucket_steps
 
 LENGTHS = st.lists(st.integers(1, 40), min_size=1, max_size=7)
@@ -117,6 +118,7 @@ def chequered(like, drop=0.5):
     return 2.0 * ((places[:, None] + places) % 2 == 0).expand(like.shape)
 
 
+@pytest.mark.skipif(not can_pack(torch.device("cpu"), torch.float32), reason="this machine packs no matrices")
 def test_what_a_packed_matrix_makes_of_distances_is_kept():
     relative, linear, batch, (q, k, _) = make("buckets", [9])
     with torch.no_grad():

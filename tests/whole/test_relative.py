@@ -5,16 +5,20 @@ import json
 import pytest
 import torch
 import transformers
-from pretraining_made import ROUND, make_corpus, pretrain
+from pretraining_made import ROUND, SMALL, make_corpus, pretrain
 from starlette.testclient import TestClient
 from whole.relative_made import MAKERS
 from whole.tiny import reviews
 
 import bertsmith
+from bertsmith.pretraining import make_study
 from bertsmith.serving.http.app import create_app
 from bertsmith.serving.local import Local
 from bertsmith.serving.residents import Residents
 from bertsmith.serving.settings import Settings
+from bertsmith.training.devices import Ranks
+from bertsmith.training.pretraining_start import prepare
+from bertsmith.training.recipes import find_recipe
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 PRESETS = {"mpnet": "mpnet-base", "deberta-v2": "deberta-v3-xsmall"}
@@ -92,6 +96,20 @@ def test_texts_are_found(encoder, tmp_path):
         (tmp_path / f"texts/{number}.txt").write_text(line + "\n")
     index = bertsmith.index(tmp_path / "texts", encoder, place=tmp_path / "index")
     assert index.search("the party won the vote", how="dense").answers[0]["text"] == lines[2]
+
+
+def test_one_teaches_another(family, tmp_path):
+    """The student's passes are then not compiled either, as the teacher's cannot be."""
+    make_corpus(tmp_path)
+    bertsmith.train_tokenizer(tmp_path / "texts.txt", tmp_path / "pieces", kind="bpe", size=400)
+    bertsmith.build_corpus(tmp_path / "texts.txt", tmp_path / "pieces", tmp_path / "rows", filters=False)
+    pretrain(tmp_path / "rows", tmp_path / "teacher", "roberta", preset=PRESETS[family], max_steps=2)
+    taught = {"asks": "distilled,relations", "teacher": str(tmp_path / "teacher"), "preset": PRESETS[family]}
+    pretrain(tmp_path / "rows", tmp_path / "student", "distilbert", max_steps=2, **taught)
+    for teacher, can_twin in ((taught["teacher"], False), (None, True)):
+        more = taught if teacher else {"preset": PRESETS[family], "asks": "masked"}
+        start = prepare(tmp_path / "rows", find_recipe("distilbert", {**SMALL, **more}), Ranks())
+        assert make_study(start, start.recipe.training, 2).can_twin == can_twin
 
 
 def test_a_fresh_one_is_pretrained_and_opened_elsewhere(family, tmp_path):
