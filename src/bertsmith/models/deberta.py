@@ -103,6 +103,7 @@ FAMILY = replace(
     ignored={
         **bert.IGNORED,
         "{}.embeddings.position_embeddings.weight": "nothing adds it where position_biased_input is false",
+        "{}.embeddings.*._weight": "kept beside a table by its makers' training (v3); others read `weight`",
         "lm_predictions.*": "the head for masked tokens, which is there under its other name",
         "cls.predictions.*": "the head for masked tokens, which is there under its other name",
         "mask_predictions.*": "tells replaced words (v3); only its makers' code says how",
