@@ -54,8 +54,8 @@ def load_checkpoint(folder: Path, dtype: torch.dtype = torch.float32) -> Checkpo
     settings, tensors = _read(folder)
     family = find_family(settings.get("model_type"))
     tensors = canonical(tensors, family.prefix)
-    adopt(tensors, family.heads(settings).values())
     config = make_config(family, settings, len(tensors))
+    adopt(tensors, family.heads(settings).values())
     features = read_features(settings)
     if features is None:
         heads = find_heads(family, settings, tensors)
