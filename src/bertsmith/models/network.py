@@ -105,7 +105,7 @@ class Network(nn.Module):
                 x = checkpoint(run, x, batch, turned, at, use_reentrant=False)
             else:
                 x = run(x, batch, turned, at)
-            if entry is not None and not layer:
+            if self.convolution is not None and entry is not None and not layer:
                 x = self.convolution(x, entry, batch)
         if wanted is not None:
             x = x[: len(wanted)]
