@@ -88,9 +88,10 @@ class Network(nn.Module):
         nothing is computed for them.
         """
         x = self.quick(Embedding.join)(self.embed, *self.embed.look_up(batch))
-        tokens, entry = len(x), x if self.convolution is not None else None
+        tokens = len(x)
         if self.packed or (self.compiled is None and rounds(x)):
             x = F.pad(x, (0, 0, 0, round_rows(tokens) - tokens))
+        entry = None if self.convolution is None else x[:tokens]
         near, far = self._places(batch)
         wanted = batch.wanted
         for layer, block in enumerate(self.order):
@@ -105,7 +106,7 @@ class Network(nn.Module):
                 x = checkpoint(run, x, batch, turned, at, use_reentrant=False)
             else:
                 x = run(x, batch, turned, at)
-            if self.convolution is not None and entry is not None and not layer:
+            if self.convolution is not None and not layer:
                 x = self.convolution(x, entry, batch)
         if wanted is not None:
             x = x[: len(wanted)]
