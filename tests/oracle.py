@@ -15,6 +15,14 @@ from bertsmith.models.checkpoint import Checkpoint, load_checkpoint
 SIZES = {"vocab_size": 97, "hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 80}
 ROBERTA = {**SIZES, "max_position_embeddings": 66, "pad_token_id": 1, "type_vocab_size": 1, "layer_norm_eps": 1e-5}
 MODERN = {"pad_token_id": 0, "cls_token_id": 1, "sep_token_id": 2, "bos_token_id": 1, "eos_token_id": 2}
+DEBERTA = {
+    **SIZES, "max_position_embeddings": 64, "relative_attention": True, "position_buckets": 16, "layer_norm_eps": 1e-7,
+    "pos_att_type": "p2c|c2p", "share_att_key": True, "norm_rel_ebd": "layer_norm", "position_biased_input": False,
+}  # fmt: skip
+MIXED = {
+    "conv_kernel_size": 5, "type_vocab_size": 2, "position_biased_input": True, "hidden_act": "relu",
+    "pooler_hidden_act": "tanh", "max_position_embeddings": 200,
+}  # fmt: skip
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "bert": ("Bert", {**SIZES, "max_position_embeddings": 64}),
     "bert-relu": ("Bert", {**SIZES, "max_position_embeddings": 64, "hidden_act": "relu", "layer_norm_eps": 1e-6}),
@@ -28,6 +36,16 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
         {"vocab_size": 97, "dim": 48, "n_layers": 3, "n_heads": 4, "hidden_dim": 80, "max_position_embeddings": 64},
     ),
     "electra": ("Electra", {**SIZES, "max_position_embeddings": 64, "embedding_size": 16}),
+    "mpnet": ("MPNet", {**SIZES, "max_position_embeddings": 66, "pad_token_id": 1, "layer_norm_eps": 1e-5}),
+    "deberta-v3": ("DebertaV2", DEBERTA),
+    "deberta-v2": (
+        "DebertaV2",
+        {**DEBERTA, "conv_kernel_size": 3, "conv_act": "gelu", "legacy": False, "position_buckets": -1},
+    ),
+    "deberta-mixed": (
+        "DebertaV2",
+        {**DEBERTA, **MIXED},
+    ),
     "electra-wide": ("Electra", {**SIZES, "max_position_embeddings": 64, "embedding_size": 48}),
     "modernbert": ("ModernBert", {**SIZES, **MODERN, "max_position_embeddings": 64, "local_attention": 8}),
     "modernbert-bias": (
@@ -96,7 +114,7 @@ def run_reference(model: Any, ids: Rows, segments: Rows, side: str = "right", **
     given = {"input_ids": pad(ids, model.config.pad_token_id, side), "attention_mask": mask}
     if getattr(model.config, "type_vocab_size", 0):
         given["token_type_ids"] = pad(segments, 0, side)
-    if side == "left" and "roberta" not in model.config.model_type and model.config.model_type != "camembert":
+    if side == "left" and not model.config.model_type.endswith(("roberta", "camembert", "mpnet")):
         given["position_ids"] = pad([torch.arange(len(row)) for row in ids], 0, side)
     with torch.no_grad():
         return model(**given, **more)

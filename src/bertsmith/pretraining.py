@@ -257,7 +257,11 @@ class Frozen:
 
 
 def make_study(start: Start, training: Pretraining, steps: int) -> PretrainingStudy:
-    return PretrainingStudy(start.corpus, start.made.objective, training, steps, start.size, start.made.rows)
+    study = PretrainingStudy(start.corpus, start.made.objective, training, steps, start.size, start.made.rows)
+    teacher = start.made.teacher
+    if teacher is not None and teacher.config.relative:
+        study.can_twin = False  # the teacher would be compiled and recorded with it (training/passes.py)
+    return study
 
 
 def open_held_out(start: Start, training: Pretraining, ranks: Ranks, say: Say) -> HeldOut | None:

@@ -11,7 +11,8 @@ from bertsmith.inspection.packing import unpack
 from bertsmith.inspection.watching import watch
 
 CLOSE = 1e-5
-FAMILIES = ["bert", "roberta", "albert-groups", "distilbert", "electra", "modernbert"]
+FAMILIES = ["bert", "roberta", "albert-groups", "distilbert", "electra", "modernbert", "mpnet"]
+FAMILIES += ["deberta-v3", "deberta-v2"]
 
 
 @pytest.fixture(scope="module")

@@ -382,7 +382,7 @@ class Classes(Task):
     head = "classify"
 
 
-@pytest.mark.parametrize("family", ["albert", "distilbert", "electra", "modernbert"])
+@pytest.mark.parametrize("family", ["albert", "distilbert", "electra", "modernbert", "mpnet", "deberta-v2"])
 def test_every_family_is_as_captum_says(tmp_path, family):
     reference = make_reference(family, "classify")
     checkpoint = load_saved(reference, tmp_path)

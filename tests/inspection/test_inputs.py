@@ -13,7 +13,7 @@ from bertsmith.inspection.packing import unpack
 from bertsmith.inspection.watching import watch
 
 CLOSE = 1e-5
-FAMILIES = ["bert", "roberta", "albert", "distilbert", "electra", "modernbert"]
+FAMILIES = ["bert", "roberta", "albert", "distilbert", "electra", "modernbert", "mpnet", "deberta-v3", "deberta-mixed"]
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_vectors_are_those_of_the_reference(family, tmp_path):
     assert np.abs(sum(parts) - found.summed).max() < CLOSE
     config = subject.checkpoint.config
     assert (found.segment_vectors is None) == (not config.segments)
-    assert (found.position_vectors is None) == (config.position == "rotary")
+    assert (found.position_vectors is None) == (config.position != "learned")
     assert (found.widened is None) == (family not in ("albert", "electra"))
     assert found.notes == () if family == "bert" else found.notes
     ElementTree.fromstring(found.svg())
@@ -73,12 +73,14 @@ def test_padding_is_as_a_padded_batch_has_it(family, tmp_path):
 @pytest.mark.parametrize(
     ("family", "says"),
     [("distilbert", "knows no segments"), ("modernbert", "turns queries and keys"), ("electra", "16 numbers wide"),
-     ("roberta", "counts positions from 2")],
+     ("roberta", "counts positions from 2"), ("mpnet", "the distance of two tokens adds"),
+     ("deberta-v3", "adds no position here: each layer compares")],
 )  # fmt: skip
 def test_what_a_family_does_otherwise_is_said(family, says, tmp_path):
     found = input(make_subject(tmp_path, family), TEXT)
     assert any(says in note for note in found.notes) and any(says in note for note in found.data()["notes"])
-    assert ("no segments in this family" in found.svg()) == (family in ("distilbert", "modernbert"))
+    has_none = family in ("distilbert", "modernbert", "mpnet", "deberta-v3")
+    assert ("no segments in this family" in found.svg()) == has_none
 
 
 def test_data_hold_the_vectors(bert):

@@ -78,5 +78,7 @@ def test_what_is_not_there_is_refused(tmp_path):
         positions(kind="learned")
     with pytest.raises(BertsmithError, match="one of sinusoid, learned, rotary"):
         positions(kind="relative")
+    with pytest.raises(BertsmithError, match=r"this model \(deberta-v2\) has no positions"):
+        positions(make_subject(tmp_path / "deberta", "deberta-v3"))
     with pytest.raises(BertsmithError, match="has learned positions"):
         positions(make_subject(tmp_path, "bert"), "rotary")

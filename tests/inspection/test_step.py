@@ -9,6 +9,7 @@ from inspection.by_hand import run_bert, run_modernbert
 from inspection.subjects import PAIR, TEXT, make_subject
 
 from bertsmith.errors import BertsmithError
+from bertsmith.inspection.attention import attention
 from bertsmith.inspection.step import step
 
 HEADS, SIZE = 4, 12
@@ -46,6 +47,17 @@ def check(data, done, hidden):
     assert data["masked"] == hidden
     assert [bool(reason) for reason in data["reasons"]] == hidden
     assert sum(data["weights"]) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize(("family", "divisor"), [("mpnet", SIZE), ("deberta-v3", 3 * SIZE)])
+def test_distances_add_to_scores(family, divisor, tmp_path):
+    subject = make_subject(tmp_path, family)
+    found = step(subject, TEXT, pair=PAIR, layer=1, head=2, word="river")
+    theirs = subject.ask(found.reading.ids, found.reading.segments).attentions[1][0, 2, found.place].numpy()
+    is_near(found.weights, theirs)
+    assert found.by == f"√{divisor} + distance" and np.abs(found.scaled - found.dots / divisor**0.5).max() > 0.01
+    with pytest.raises(BertsmithError, match=r"distances add to each product .* leave neurons out"):
+        attention(subject, TEXT, neurons=True)
 
 
 @pytest.mark.parametrize("causal", [False, True])

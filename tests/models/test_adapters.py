@@ -16,7 +16,7 @@ from bertsmith.models.files import ADAPTER, ADAPTER_CONFIG
 from bertsmith.models.fitting import fit_head
 from bertsmith.models.lora import LoraShape, each_low, put_lora
 
-FAMILIES = ("bert", "roberta", "albert", "distilbert", "electra", "modernbert")
+FAMILIES = ("bert", "roberta", "albert", "distilbert", "electra", "modernbert", "mpnet", "deberta-v3", "deberta-v2")
 HEADS = {"classify": 5, "tag": 5, "span": 2}
 
 

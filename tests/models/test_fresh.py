@@ -50,10 +50,12 @@ def test_what_is_given_is_taken():
         ("bert-base", 32, ["mask", "follows"]), ("roberta-base", 32, ["mask"]),
         ("albert-base", 128, ["mask", "follows"]),
         ("electra-small", 128, ["replaced"]), ("distilbert-base", 32, ["mask"]), ("modernbert-base", 64, ["mask"]),
+        ("mpnet-base", 32, ["mask"]), ("deberta-v3-base", 32, ["mask"]), ("deberta-v2-xlarge", 32, ["mask"]),
     ],
 )  # fmt: skip
 def test_a_fresh_encoder_is_saved_and_opened(tmp_path, preset, width, heads):
-    made = make_fresh(preset, heads, {"vocabulary": 50, "positions": 40}, TOKENS, 3, {"depth": 2, "width": width})
+    tokens = {**TOKENS, "pad": 1, "unk": 0} if preset == "mpnet-base" else TOKENS
+    made = make_fresh(preset, heads, {"vocabulary": 50, "positions": 40}, tokens, 3, {"depth": 2, "width": width})
     save_checkpoint(made, tmp_path)
     again = load_checkpoint(tmp_path)
     # What drops in a head for other tasks is theirs to say.
@@ -63,7 +65,7 @@ def test_a_fresh_encoder_is_saved_and_opened(tmp_path, preset, width, heads):
     config = transformers.AutoConfig.from_pretrained(tmp_path)
     model, said = getattr(transformers, config.architectures[0]).from_pretrained(tmp_path, output_loading_info=True)
     assert not said["missing_keys"] and not said["unexpected_keys"]
-    assert config.pad_token_id == 0 and model.num_parameters() > 0
+    assert config.pad_token_id == tokens["pad"] and model.num_parameters() > 0
 
 
 def test_weights_begin_as_those_of_bert():
@@ -91,6 +93,11 @@ def test_blocks_may_begin_with_adding_nothing():
     batch = Batch.of([[2, 7, 9, 3]])
     first, *_, before, _ = network.states(batch)
     assert torch.equal(first, before)
+
+
+def test_an_mpnet_counts_positions_from_behind_the_id_that_others_skip():
+    with pytest.raises(BertsmithError, match="pad_token_id = 0: an MPNet's padding has the id 1"):
+        make_fresh("mpnet-base", ["mask"], {"vocabulary": 50}, TOKENS, 0, {"depth": 1, "width": 32})
 
 
 def test_a_family_without_the_head_is_refused():

@@ -6,6 +6,7 @@ import pytest
 import torch
 from oracle import CASES, FAMILIES, as_batch, distance, load_saved, make_reference, make_rows, run_reference, unpad
 
+from bertsmith.layers import disentangled, relative
 from bertsmith.models import bert, families, roberta
 from bertsmith.models import names as name_tables
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
@@ -117,6 +118,15 @@ def test_control_position_offset(tmp_path, monkeypatch):
     assert hidden_distance(make_reference("roberta", ""), tmp_path) > 100 * CLOSE
 
 
+def test_control_distances_turned_about(tmp_path, monkeypatch):
+    """The check can fail: with what stands before taken for what stands behind the numbers differ."""
+    steps, reach = relative.bucket_steps, disentangled.Vectors.reach
+    monkeypatch.setattr(relative, "bucket_steps", lambda length: steps(length).flip(0))
+    monkeypatch.setattr(disentangled.Vectors, "reach", lambda self, n: (*reach(self, n)[:2], *reach(self, n)[:1:-1]))
+    for family in ("mpnet", "deberta-v3"):
+        assert hidden_distance(make_reference(family, ""), tmp_path / family) > 100 * CLOSE
+
+
 def hidden_distance(reference, folder) -> float:
     ids, segments = make_rows(reference)
     theirs = run_reference(reference, ids, segments).last_hidden_state
@@ -127,7 +137,8 @@ def hidden_distance(reference, folder) -> float:
 def test_every_row_of_every_table_is_used():
     """No dead rows: each module that a family names exists in a network with all its heads."""
     for family in families.FAMILIES:
-        config = replace(family.preset(next(iter(family.presets))), tied=False)
+        more = {"position": "learned", "segments": 2, "kernel": 3} if family.name == "deberta-v2" else {}
+        config = replace(family.preset(next(iter(family.presets))), tied=False, **more)
         heads = family.heads({})
         with torch.device("meta"):
             network = Network(config, {name: head.shape(config, 3) for name, head in heads.items()})

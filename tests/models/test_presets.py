@@ -46,13 +46,25 @@ PUBLISHED = {
     # The cards of answerdotai/ModernBERT-base and -large, which fit the count without heads
     "modernbert-base": 149,
     "modernbert-large": 395,
+    # Hugging Face Hub, sentence-transformers/all-mpnet-base-v2: encoder and pooler, without the head
+    "mpnet-base": 109,
+    # The cards of microsoft/deberta-v3-*, which give the backbone and the word table apart
+    "deberta-v3-xsmall": 22 + 48,
+    "deberta-v3-small": 44 + 98,
+    "deberta-v3-base": 86 + 98,
+    "deberta-v3-large": 304 + 131,
+    "mdeberta-v3-base": 86 + 190,
+    # arXiv 2006.03654 and transformers' documentation
+    "deberta-v2-xlarge": 900,
 }
+# Where the only figures are rounder than a hundredth: 48 for 128,100 × 384, 190 for 251,000 × 768, and 900.
+ROUNDED = ("deberta-v3-xsmall", "mdeberta-v3-base", "deberta-v2-xlarge")
 COUNTS = {row["preset"]: row["parameters"] for row in bertsmith.models_table()}
 
 
 @pytest.mark.parametrize("preset", PUBLISHED)
 def test_as_many_parameters_as_published(preset: str):
-    assert COUNTS[preset] / 1e6 == pytest.approx(PUBLISHED[preset], rel=0.01)
+    assert COUNTS[preset] / 1e6 == pytest.approx(PUBLISHED[preset], rel=0.015 if preset in ROUNDED else 0.01)
 
 
 def test_only_generators_have_no_published_count():

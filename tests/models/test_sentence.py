@@ -42,13 +42,15 @@ TEXTS = [
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Folders without modules.json: a BERT with word pieces, a RoBERTa with bytes; both know upper case."""
+    """Folders without modules.json: a BERT and an MPNet with word pieces, a RoBERTa with bytes; MPNet's lower case."""
     home = tmp_path_factory.mktemp("plain")
     make_reference("bert", "").save_pretrained(home / "bert")
     make_bert_tokenizer().save_pretrained(home / "bert")
     make_reference("roberta", "", vocab_size=264).save_pretrained(home / "roberta")
     make_roberta_tokenizer().save_pretrained(home / "roberta")
-    return {"bert": home / "bert", "roberta": home / "roberta"}
+    make_reference("mpnet", "").save_pretrained(home / "mpnet")
+    make_mpnet_tokenizer().save_pretrained(home / "mpnet")
+    return {name: home / name for name in ("bert", "roberta", "mpnet")}
 
 
 def make_bert_tokenizer():
@@ -62,6 +64,11 @@ def make_bert_tokenizer():
     engine.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     names = {f"{role}_token": f"[{role.upper()}]" for role in ("unk", "pad", "cls", "sep", "mask")}
     return transformers.PreTrainedTokenizerFast(tokenizer_object=engine, model_max_length=50, **names)
+
+
+def make_mpnet_tokenizer():
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", "[UNK]", "<mask>", "the", *LETTERS, *(f"##{c}" for c in LETTERS), *",;"]
+    return transformers.MPNetTokenizer(vocab={piece: id for id, piece in enumerate(pieces)}, model_max_length=50)
 
 
 def make_roberta_tokenizer():
@@ -111,7 +118,7 @@ def agree_when_saved(theirs: SentenceTransformer, folder: Path, again: Path, **o
 COMBINED = [("cls", "mean"), ("mean", "cls"), ("max", "mean", "lasttoken"), ("weightedmean", "mean_sqrt_len_tokens")]
 
 
-@pytest.mark.parametrize("base", ["bert", "roberta"])
+@pytest.mark.parametrize("base", ["bert", "roberta", "mpnet"])
 @pytest.mark.parametrize("mode", [*MODES, *COMBINED], ids=str)
 def test_poolings(base: str, mode, plain, tmp_path: Path):
     theirs = make(tmp_path / "theirs", plain[base], Pooling(48, mode))
@@ -131,8 +138,9 @@ def test_poolings(base: str, mode, plain, tmp_path: Path):
     ],
     ids=["normalize", "dense", "identity", "no-bias", "gelu", "silu"],
 )
-def test_dense_layers_and_unit_length(modules, plain, tmp_path: Path):
-    theirs = make(tmp_path / "theirs", plain["bert"], Pooling(48, "mean"), *modules)
+@pytest.mark.parametrize("base", ["bert", "mpnet"])
+def test_dense_layers_and_unit_length(base, modules, plain, tmp_path: Path):
+    theirs = make(tmp_path / "theirs", plain[base], Pooling(48, "mean"), *modules)
     assert agree(theirs, tmp_path / "theirs")
     assert agree_when_saved(theirs, tmp_path / "theirs", tmp_path / "ours")
 

@@ -74,6 +74,26 @@ def test_ids_and_offsets_are_those_of_transformers(
         assert row.words == theirs.word_ids(number)
 
 
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(texts=BATCHES, pairs=BATCHES)
+def test_those_of_mpnet_too(texts: list[str], pairs: list[str], family_folders: dict[str, Path], mpnets: Any) -> None:
+    """With `<s> A </s></s> B </s>`, and a mask that takes the space before it."""
+    ours, theirs = mpnets
+    texts = [*texts[:10], *(f"{text} <mask> {text}" for text in texts[10:])]
+    for given_ in ((texts,), (texts, pairs)):
+        found = theirs(*given_, return_offsets_mapping=True)
+        for number, row in enumerate(ours.encode_many(*given_)):
+            assert row.ids == found["input_ids"][number]
+            spans = [(a, b) for a, b in found["offset_mapping"][number]]
+            for (start, end), (s, e), id in zip(row.offsets, spans, row.ids, strict=True):
+                assert (start, end) == (s, e) or id == ours.mask_id  # theirs has the space with it
+
+
+@pytest.fixture(scope="module")
+def mpnets(family_folders: dict[str, Path]) -> Any:
+    return load_tokenizer(family_folders["mpnet"]), AutoTokenizer.from_pretrained(family_folders["mpnet"])
+
+
 @pytest.fixture(scope="module")
 def reference(family_folders: dict[str, Path]) -> Any:
     return AutoTokenizer.from_pretrained(family_folders["bert"])

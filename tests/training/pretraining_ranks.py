@@ -38,6 +38,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "aside": {"recipe": "bert", "asks": "masked:0.4,replaced:0.6", "stay_hidden": 0.25, "tokens": 768},
     "distilled": {"recipe": "bert", "asks": "distilled", "teacher": "teacher"},
     "muon": {"recipe": "smith", "tokens": 768},
+    "distances": {"recipe": "roberta", "preset": "deberta-v2-xlarge", "recompute": True},
     "few": {"recipe": "smith", "tokens": 256, "recompute": True},  # a pass for two processes
 }
 SPREAD = {

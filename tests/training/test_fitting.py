@@ -13,7 +13,7 @@ from bertsmith.finetuning import finetune
 from bertsmith.models.checkpoint import load_checkpoint, save_checkpoint
 from bertsmith.models.fitting import fit_head
 
-FAMILIES = ["bert", "roberta", "albert", "distilbert", "electra", "modernbert"]
+FAMILIES = ["bert", "roberta", "albert", "distilbert", "electra", "modernbert", "mpnet", "deberta-v3"]
 
 
 def saved(family, head, tmp_path, labels=None, **settings):

@@ -46,7 +46,8 @@ def count_steps(corpus, recipe, **more):
         counted += sum(number for op, number in found.items() if "attention" not in str(op) and "bmm" not in str(op))
         read += sum(len(work.ids) for work in works)
     said = count_flops(start.made.objective, network, training.phases())
-    attention = 12 * network.config.depth * network.config.width
+    # Scores and sums; DeBERTa's scores of words with distances, and of those with words, are as many again.
+    attention = (24 if network.config.relative else 12) * network.config.depth * network.config.width
     if generator := start.made.objective.parts().get("generator"):
         asked = sum("generator" in start.made.objective.expect(512, 16, step / STEPS) for step in range(STEPS)) / STEPS
         attention += asked * 12 * generator.config.depth * generator.config.width
@@ -62,6 +63,8 @@ CASES = {
     "roberta causal": {"asks": "causal"},
     "roberta causal first": {"asks": "causal:0.25,masked:0.75"},
     "electra": {},
+    # What its distances become is the same for all tokens of a pass, and is not counted.
+    "roberta deberta": {"preset": "deberta-v3-base", "pass_tokens": 512},
     "smith replaced": {"asks": "masked:0.4,replaced:0.6", "stay_hidden": 0.5},
     "distilbert": {"teacher": True},
     "bert relations": {"asks": "relations", "teacher": True},

@@ -16,10 +16,11 @@ from bertsmith.training.settings import Training
 CASES = [
     ("bert", "classify"), ("bert", "tag"), ("bert", "span"), ("roberta", "classify"), ("albert", "classify"),
     ("distilbert", "classify"), ("electra", "classify"), ("modernbert", "classify"), ("modernbert", "tag"),
+    ("mpnet", "classify"), ("mpnet", "tag"), ("deberta-v3", "classify"), ("deberta-v2", "tag"),
 ]  # fmt: skip
 SETTINGS = Training(epochs=2, batch=8, batch_tokens=40, rate=1e-3, weight_decay=0.1, log_every=1, warmup=0.3)
 # What moves all scores of a softmax alike has no gradient but rounding, which AdamW blows up to a step.
-IDLE = re.compile(r"(key|k_lin)\.bias$|qa_outputs\.bias$")
+IDLE = re.compile(r"(key|k_lin|attn\.k)\.bias$|qa_outputs\.bias$")
 
 
 @pytest.mark.parametrize("family, name", CASES)
@@ -47,7 +48,8 @@ def test_ten_steps_are_those_of_the_reference(family, name, small_model, tmp_pat
     assert set(ours) == set(before)
     for key in before:
         is_idle = IDLE.search(key) or (name == "span" and key.endswith("1.output.LayerNorm.bias"))
-        least = SETTINGS.rate if is_idle else 1e-7
+        # The reference's DeBERTa divides by a root in single precision, whatever the numbers are in.
+        least = SETTINGS.rate if is_idle else 1e-6 if family.startswith("deberta") else 1e-7
         torch.testing.assert_close(ours[key], theirs[key], rtol=1e-6, atol=least, msg=lambda text, key=key: key + text)
         assert is_idle or not torch.equal(ours[key].float(), before[key]), key
 

@@ -10,6 +10,7 @@ from onnx import TensorProto
 
 from bertsmith.errors import BertsmithError
 from bertsmith.export.graph import Graph, SmallWeights, Weights, to_array
+from bertsmith.export.onnx_distances import DistanceNodes
 from bertsmith.layers.config import Config, HeadShape
 from bertsmith.layers.linear import Linear
 from bertsmith.layers.pooling import Pooling
@@ -61,10 +62,11 @@ class _Builder:
         self.segments, self.mask = segments, g.op("Cast", mask, to=TensorProto.FLOAT)
         self.length = g.op("Gather", g.op("Shape", self.ids), g.constant(1))  # a number
         self.places = g.op("Range", g.constant(0), self.length, g.constant(1))
+        self.distances = DistanceNodes(network, g, self.weights, self.length, self.places)
 
     def encode(self, firsts: bool = False) -> str:
         """The last hidden states, (batch × length, width); or those of the first tokens alone, (batch, width)."""
-        x = self._embed()
+        x = entry = self._embed()
         seen = self._see()
         turns: dict[float, Turns] = {}
         c: Config = self.config
@@ -76,7 +78,16 @@ class _Builder:
                 turns[theta] = self._turns(theta)
             last = firsts and layer == c.depth - 1
             x = self._block(x, block, f"block_{number}", seen[is_local], turns.get(theta), last)
+            if c.kernel and not layer:
+                x = self._convolve(x, entry)
         return x if self.network.final_norm is None else self._norm(x, self.network.final_norm, "final_norm")
+
+    def _convolve(self, x: str, entry: str) -> str:
+        g, layer = self.graph, self.network.convolution
+        mask = g.op("Unsqueeze", self.mask, g.constant([2]))  # places that are none are 0 here, as elsewhere
+        y = self.distances.convolve(g.op("Mul", self._by_rows(entry), mask))
+        y = self._act(self._flat(y, self.config.width), layer.activation)
+        return self._norm(g.op("Add", x, y), layer.norm, "convolution.norm")
 
     def give_scores(self, name: str) -> None:
         g, head = self.graph, self.network.heads[name]
@@ -135,7 +146,7 @@ class _Builder:
         """What is added to the scores of attention in global and in local layers, (batch, 1, 1 | length, length)."""
         g = self.graph
         unseen = g.op("Mul", g.op("Sub", g.constant(1.0), self.mask), g.constant(UNSEEN))
-        found = {False: g.op("Unsqueeze", unseen, g.constant([1, 2]))}
+        found = {False: self.distances.add_biases(g.op("Unsqueeze", unseen, g.constant([1, 2])))}
         if self.config.window:
             rows, columns = (g.op("Unsqueeze", self.places, g.constant([axis])) for axis in (1, 0))
             apart = g.op("Abs", g.op("Sub", rows, columns))
@@ -174,7 +185,8 @@ class _Builder:
         for part, matrix, bias in zip("qkv", matrices, biases, strict=True):
             alone = firsts and part == "q"
             read, shape = (self._pool(x, "cls"), g.constant([-1, 1, heads, size])) if alone else (x, rows)
-            each = self.weights.multiply(read, f"{name}.{part}", matrix, bias, size**-0.5 if part == "q" else 1.0)
+            factor = self.distances.divisor**-0.5 if part == "q" else 1.0
+            each = self.weights.multiply(read, f"{name}.{part}", matrix, bias, factor)
             each = g.op("Transpose", g.op("Reshape", each, shape), perm=[0, 2, 1, 3])  # (batch, heads, length, size)
             is_still = part == "v" or alone  # rotary positions begin at the first place
             found.append(each if is_still or turns is None else self._turn(each, turns))
@@ -182,6 +194,7 @@ class _Builder:
         if firsts:
             seen = g.op("Slice", seen, *map(g.constant, ([0], [1], [2])))
         scores = g.op("Add", g.op("MatMul", q, g.op("Transpose", k, perm=[0, 1, 3, 2])), seen)
+        scores = self.distances.compare(scores, q, k, attention.qkv, name, firsts)
         mixed = g.op("Transpose", g.op("MatMul", g.op("Softmax", scores, axis=-1), v), perm=[0, 2, 1, 3])
         return self._linear(self._flat(mixed, width), attention.out, f"{name}.out")
 

@@ -33,6 +33,9 @@ def attention(
     the view that shows a weight number by number.
     """
     seen = watch(model, text, pair, causal=causal)
+    if neurons and seen.added is not None:
+        family = model.checkpoint.config.family
+        raise BertsmithError(f"in {family} distances add to each product of a query and a key; leave neurons out.")
     reading = seen.reading
     separator = model.tokenizer.sep_id
     return Attention(
@@ -45,10 +48,14 @@ def attention(
 
 
 def weigh(seen: Seen) -> Array:
-    """softmax(q k' / √size) over the keys that each query may see, (layers, heads, pieces, pieces)."""
-    size = seen.queries.shape[-1]
+    """softmax(q k' / √size) over the keys that each query may see, (layers, heads, pieces, pieces).
+
+    Where distances count, they add to the scores.
+    """
     found = seen.turned_queries @ seen.turned_keys.swapaxes(-1, -2)
-    found *= np.float32(size**-0.5)
+    found *= np.float32(seen.divisor**-0.5)
+    if seen.added is not None:
+        found += seen.added
     for layer, scores in enumerate(found):
         scores[:, ~seen.visible(layer)] = -np.inf
         scores -= scores.max(axis=-1, keepdims=True)

@@ -49,7 +49,7 @@ def input(model: Subject, text: str | Sequence[int], pair: str | None = None, *,
     return Input(
         reading, padding, pieces, ids, segments, [config.first_position + place for place in positions], tokens, kinds,
         places, summed, normed.float().cpu().numpy(), None if embed.project is None else given.float().cpu().numpy(),
-        tuple(_tell(config, reading, padding)),
+        tuple(_tell(config, reading, padding)), config.position,
     )  # fmt: skip
 
 
@@ -75,6 +75,10 @@ def _tell(config: Config, reading: Reading, padding: int) -> list[str]:
         notes.append(f"{config.family} has one segment for all pieces, so its vector is the same everywhere.")
     if config.position == "rotary":
         notes.append(f"{config.family} adds no position here: each layer turns queries and keys by it (rotary).")
+    if config.position == "none":
+        notes.append(f"{config.family} adds no position here: each layer compares words with distances.")
+    elif config.relative:
+        notes.append(f"In each layer of {config.family} the distance of two tokens adds to how one sees the other.")
     if config.first_position:
         notes.append(f"{config.family} counts positions from {config.first_position}, behind the id of its padding.")
     if config.embed_width != config.width:
@@ -99,11 +103,12 @@ class Input(Picture):
     positions: list[int]  # rows of the position table, or places in the row where there is none
     token_vectors: Array  # (pieces, table width), as the next three
     segment_vectors: Array | None  # None: the family knows no segments
-    position_vectors: Array | None  # None: positions are not added but turned (rotary)
+    position_vectors: Array | None  # None: positions are not added
     summed: Array
     normed: Array
     widened: Array | None  # (pieces, width), where the tables are narrower than the encoder
     notes: tuple[str, ...]
+    way: str  # that positions are told: "learned", "rotary", or "none" but by the distances that layers compare
 
     @property
     def title(self) -> str:  # type: ignore[override]

@@ -54,7 +54,8 @@ def _draw_block(given: "Input", start: int, stop: int, top: float, limits: dict[
         parts.append(label(24, y + 34, says, "start", "quiet", 11))
         if vectors is None:
             parts.append(box(LEFT, y, right - LEFT, NAMES + PATCH, "track"))
-            words = "no segments in this family" if name == "segment" else "not added: each layer turns by it"
+            does = "turns by it" if given.way == "rotary" else "compares distances"
+            words = "no segments in this family" if name == "segment" else f"not added: each layer {does}"
             parts.append(label((LEFT + right) / 2, y + 35, words, "middle", "quiet"))
         else:
             parts += [

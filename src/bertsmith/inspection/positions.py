@@ -25,7 +25,7 @@ MOST = 512  # places of a table that are compared
 def positions(model: Subject | None = None, kind: Kind | None = None) -> "Positions":
     """A model's own way to tell positions, or the one that `kind` names; without a model, the sinusoids of 2017."""
     own = None if model is None else model.checkpoint.config.position
-    chosen = kind or own or "sinusoid"
+    chosen = kind or ("learned" if own == "none" else own) or "sinusoid"
     if chosen not in get_args(Kind):
         raise BertsmithError(f"kind is {chosen!r}; it must be one of {', '.join(get_args(Kind))}.")
     if chosen == "sinusoid":
@@ -35,6 +35,9 @@ def positions(model: Subject | None = None, kind: Kind | None = None) -> "Positi
             return _compare_turns(((10_000.0, "angles"),), 64, "rotary positions (RoFormer)")
         raise BertsmithError("kind is 'learned', and what was learned is in a model; give one.")
     config = model.checkpoint.config
+    if own == "none":
+        told = f"this model ({config.family}) has no positions: its layers compare words with distances"
+        raise BertsmithError(f"{told}; inspect attention shows what they make of them.")
     if chosen != own:
         has = f"this model ({config.family}) has {own} positions"
         raise BertsmithError(f"kind is {chosen!r}, but {has}; leave kind out.")

@@ -1,7 +1,7 @@
 """One step of attention with every number: one word, one head, from the input vector to the weighted sum of values.
 
-In: a model, a text, a layer, a head and a word. Out: `Step`: x, q, k, v, q·k, the same by √size, what is masked,
-softmax, each key's share of the sum, and the sum, as a picture, as JSON and as rows of a table.
+In: a model, a text, a layer, a head and a word. Out: `Step`: x, q, k, v, q·k, the same by √size with what its distance
+adds, what is masked, softmax, each key's share of the sum, and the sum, as a picture, as JSON and as rows of a table.
 """
 
 from collections.abc import Sequence
@@ -92,7 +92,8 @@ def _compute(seen: Seen, layer: int, head: int, place: int, x: Array, notes: tup
     q, k, v = seen.queries[at][place], seen.keys[at], seen.values[at]
     turned_q, turned_k = seen.turned_queries[at][place], seen.turned_keys[at]
     dots = turned_k @ turned_q
-    scaled = dots * np.float32(len(q) ** -0.5)
+    scaled = dots * np.float32(seen.divisor**-0.5)
+    scaled = scaled if seen.added is None else scaled + seen.added[at][place]
     visible = seen.visible(layer)[place]
     raised = np.where(visible, np.exp(scaled - scaled[visible].max()), 0)
     weights = (raised / raised.sum()).astype(np.float32)
@@ -100,7 +101,8 @@ def _compute(seen: Seen, layer: int, head: int, place: int, x: Array, notes: tup
     return Step(
         seen.reading, layer, head, len(seen.queries), len(seen.queries[0]), place, x, q, k, v,
         turned_q if seen.is_turned else None, turned_k if seen.is_turned else None, dots, scaled, ~visible, weights,
-        contributions, contributions.sum(axis=0), seen.causal, seen.windows[layer], notes,
+        contributions, contributions.sum(axis=0), seen.causal, seen.windows[layer],
+        f"√{seen.divisor}{'' if seen.added is None else ' + distance'}", notes,
     )  # fmt: skip
 
 
@@ -121,13 +123,14 @@ class Step(Picture):
     turned_query: Array | None  # after rotary positions; None: the model has none
     turned_keys: Array | None
     dots: Array  # (pieces,): q · k, of the turned ones where they are turned
-    scaled: Array  # (pieces,): the same by √size
+    scaled: Array  # (pieces,): the same by √size, and what the distance adds in families where it does
     masked: "np.ndarray[Any, np.dtype[np.bool_]]"  # (pieces,): the keys that this query may not see
     weights: Array  # (pieces,): softmax over the others
     contributions: Array  # (pieces, size): weight × value
     result: Array  # (size,): their sum
     causal: bool
     window: int  # neighbours seen to each side; 0: all
+    by: str  # what scaling does: "√64", "√64 + distance"
     notes: tuple[str, ...]
 
     @property
@@ -178,7 +181,7 @@ class Step(Picture):
         return [
             {
                 "key": self.pieces[place], "place": place, "q·k": float(self.dots[place]),
-                f"÷√{self.size}": None if self.masked[place] else float(self.scaled[place]),
+                f"÷{self.by}": None if self.masked[place] else float(self.scaled[place]),
                 "weight": float(self.weights[place]), "masked": self.reason(place),
             }
             for place in self.shown
@@ -189,8 +192,8 @@ class Step(Picture):
             "title": self.title, "name": self.name, "pieces": self.pieces, "words": list(self.reading.words.of),
             "special": self.reading.special, "layer": self.layer, "head": self.head, "layers": self.layers,
             "heads": self.heads, "place": self.place, "size": self.size, "width": len(self.x), "causal": self.causal,
-            "window": self.window, "x": spell(self.x), "norm": float(np.linalg.norm(self.x)), "q": spell(self.query),
-            "k": spell(self.keys), "v": spell(self.values),
+            "window": self.window, "by": self.by, "x": spell(self.x), "norm": float(np.linalg.norm(self.x)),
+            "q": spell(self.query), "k": spell(self.keys), "v": spell(self.values),
             "turned_q": None if self.turned_query is None else spell(self.turned_query),
             "turned_k": None if self.turned_keys is None else spell(self.turned_keys),
             "dots": spell(self.dots), "scaled": spell(self.scaled), "masked": self.masked.tolist(),

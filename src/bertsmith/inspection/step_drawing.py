@@ -56,7 +56,7 @@ def _heads(step: "Step", y: float) -> str:
     columns = (
         (KEY, keys, "what each word offers", "start"),
         (DOT, "q · k", "how alike", "end"),
-        (SCALED, f"÷ √{step.size}", "scaled", "end"),
+        (SCALED, f"÷ {step.by}", "scaled", "end"),
         (SOFT, "softmax", "shares of 1", "start"),
         (VALUE, "value v", "what it has to give", "start"),
         (SHARE, "share × value", "what it gives", "start"),

@@ -18,6 +18,7 @@ from bertsmith.errors import BertsmithError
 from bertsmith.inspection.subject import Subject
 from bertsmith.inspection.words import Array, Words
 from bertsmith.layers.position import turn, turns
+from bertsmith.layers.relative import Offsets
 from bertsmith.tasks.task import Row
 from bertsmith.tasks.texts import is_iterable
 from bertsmith.tasks.token_ids import lay_ids, take_ids
@@ -55,6 +56,8 @@ class Seen:
     values: Array
     turned_queries: Array  # the same after rotary positions; the very same where a model has none
     turned_keys: Array
+    divisor: int  # products of queries and keys are divided by its root: the size of a head, mostly
+    added: Array | None  # (layers, heads, pieces, pieces): what distances then add; None: nothing
 
     @property
     def is_turned(self) -> bool:
@@ -145,8 +148,24 @@ def watch_reading(subject: Subject, reading: Reading, *, causal: bool = False) -
             )
         else:
             queries_turned, keys_turned = queries, keys
+        divisor, added = _weigh_distances(subject, batch, qkv)
     windows = tuple(config.window if config.is_local(layer) else 0 for layer in range(config.depth))
-    return Seen(reading, causal, windows, np.stack(hidden), queries, keys, values, queries_turned, keys_turned)
+    return Seen(
+        reading, causal, windows, np.stack(hidden), queries, keys, values, queries_turned, keys_turned, divisor, added
+    )
+
+
+def _weigh_distances(subject: Subject, batch: Batch, qkv: list[tuple[Tensor, ...]]) -> tuple[int, Array | None]:
+    """What products are divided by, and what distances add to them."""
+    network = subject.checkpoint.network
+    if network.relative is None:
+        return qkv[0][0].shape[-1], None
+    offsets: Offsets = network.relative(batch)
+    found = []
+    for block, (q, k, _) in zip(network.order, qkv, strict=True):
+        own = offsets.of(block.attention.qkv)  # type: ignore[union-attr, arg-type]
+        found.append(own.add(q.transpose(0, 1)[None], k.transpose(0, 1)[None])[0])
+    return offsets.divisor, np.stack([_plain(one) for one in found])
 
 
 def _turn(subject: Subject, batch: Batch, layer: int, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,6 +12,7 @@ from bertsmith.layers.dropping import draw_kept
 from bertsmith.layers.linear import Linear
 from bertsmith.layers.onednn import round_rows, rounds
 from bertsmith.layers.position import Turns, pick_turns, turn
+from bertsmith.layers.relative import Offsets
 
 # The operator below torch.nn.attention.varlen, which has no dropout and imports the compiler.
 _flash = torch.ops.aten._flash_attention_forward
@@ -26,16 +27,20 @@ class Attention(nn.Module):
         self.qkv = Linear(config.width, 3 * config.width, config.bias)
         self.out = Linear(config.width, config.width, config.bias)
 
-    def forward(self, x: Tensor, batch: Batch, turns: Turns | None, add: Tensor, at: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, batch: Batch, places: Turns | Offsets | None, add: Tensor, at: Tensor | None = None
+    ) -> Tensor:
         """What each token takes from its row, added to `add`; `at` asks for some tokens only."""
         tokens, filler = len(batch.ids), len(x) - len(batch.ids)  # x may end in rows that are no tokens
         drop = self.attention_dropout if self.training else 0.0
         qkv = self.qkv(x)
         qkv = qkv[:tokens] if filler else qkv  # the gradient of a part would be copied into a whole
-        if _is_packed(qkv, batch, self.heads, drop):
-            mixed = _attend_packed(qkv, batch, self.heads, turns, self.window, drop)  # (tokens, width)
+        if isinstance(places, Offsets):
+            mixed = self._mix_apart(qkv.view(tokens, 3, self.heads, -1), batch, places, drop).reshape(tokens, -1)
+        elif _is_packed(qkv, batch, self.heads, drop):
+            mixed = _attend_packed(qkv, batch, self.heads, places, self.window, drop)  # (tokens, width)
         else:
-            mixed = self._mix(qkv.view(tokens, 3, self.heads, -1), batch, turns, drop).reshape(tokens, -1)
+            mixed = self._mix(qkv.view(tokens, 3, self.heads, -1), batch, places, drop).reshape(tokens, -1)
         if at is not None:
             mixed, add = pick(mixed, at), pick(add, at)
             is_rounded = self.out.packed is not None or rounds(x)
@@ -54,6 +59,13 @@ class Attention(nn.Module):
             by = turns if batch.reach is None else pick_turns(turns, batch.positions)
             q, k = turn(q, by), turn(k, by)
         return attend(q, k, v, batch, self.window, drop)
+
+    def _mix_apart(self, qkv: Tensor, batch: Batch, offsets: Offsets, drop: float) -> Tensor:
+        """The same where distances add to the scores."""
+        if batch.watched is not None:
+            batch.watched.append(qkv)
+        q, k, v = qkv.unbind(1)
+        return attend_apart(q, k, v, batch, offsets.of(self.qkv), drop)
 
 
 class _Pick(torch.autograd.Function):
@@ -188,6 +200,52 @@ def _attend_bucket(bucket: Bucket, q: Tensor, k: Tensor, v: Tensor, window: int,
     )  # (rows, heads, longest, size)
     seen = _seen(bucket.mask, window, causal)
     return pick(_mix_rows(q, k, v, seen, drop).transpose(1, 2).flatten(0, 1), bucket.places)
+
+
+def attend_apart(q: Tensor, k: Tensor, v: Tensor, batch: Batch, offsets: Offsets, drop: float = 0.0) -> Tensor:
+    """As `attend`, with what distances add to the scores; plain operations of torch on every device."""
+    parts = part_rows(q, batch)
+    sizes = [part.tokens for part in parts]
+    split = zip(parts, q.split(sizes), k.split(sizes), v.split(sizes), strict=True)
+    mixed = [_attend_part(*each, offsets, drop, batch.causal) for each in split]
+    return mixed[0] if len(mixed) == 1 else torch.cat(mixed)
+
+
+def part_rows(q: Tensor, batch: Batch) -> list[Bucket]:
+    """Rows that are attended to in one call: all of them on a GPU, on a CPU those of one length or of like lengths."""
+    if q.is_cuda:
+        return [pad_rows(batch)]
+    if q.requires_grad:
+        return batch.buckets
+    return [Bucket(rows * length, rows, length, None, None) for _, rows, length in batch.groups]
+
+
+def pad_rows(batch: Batch) -> Bucket:
+    places = batch.mask.flatten().nonzero()[:, 0]
+    return Bucket(len(places), len(batch.lengths), batch.longest, places, batch.mask)
+
+
+def _attend_part(part: Bucket, q: Tensor, k: Tensor, v: Tensor, offsets: Offsets, drop: float, causal: bool) -> Tensor:
+    q, k, v = (_lay(x, part) for x in (q, k, v))  # (rows, heads, longest, size)
+    added, scale = offsets.add(q, k), offsets.divisor**-0.5
+    if causal:
+        added = added.masked_fill(~_near(part.longest, part.longest, q.device, causal), -torch.inf)
+    if part.mask is not None:
+        added = added.masked_fill(~part.mask[:, None, None, :], -torch.inf)
+    if drop and q.device.type == "cpu":  # see `_mix_rows`
+        weights = (q * scale @ k.transpose(-2, -1) + added).softmax(dim=-1)
+        mixed = (weights * draw_kept(weights, drop)) @ v
+    else:
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=added.to(q.dtype), dropout_p=drop, scale=scale)
+    mixed = mixed.transpose(1, 2).flatten(0, 1)
+    return mixed if part.places is None else pick(mixed, part.places)
+
+
+def _lay(x: Tensor, part: Bucket) -> Tensor:
+    """(tokens, heads, size) -> (rows, heads, longest, size)"""
+    if part.places is not None:
+        x = x.new_zeros(part.rows * part.longest, *x.shape[1:]).index_copy_(0, part.places, x)
+    return x.unflatten(0, (part.rows, part.longest)).transpose(1, 2)
 
 
 def _seen(mask: Tensor, window: int, causal: bool) -> Tensor:

@@ -10,6 +10,7 @@ from bertsmith.layers.attention import Attention
 from bertsmith.layers.config import Config
 from bertsmith.layers.linear import Linear
 from bertsmith.layers.position import Turns
+from bertsmith.layers.relative import Offsets
 
 
 class FeedForward(nn.Module):
@@ -53,13 +54,15 @@ class Block(nn.Module):
         self.feed_norm = norm(config)
         self.feed = FeedForward(config)
 
-    def forward(self, x: Tensor, batch: Batch, turns: Turns | None = None, at: Tensor | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, batch: Batch, places: Turns | Offsets | None = None, at: Tensor | None = None
+    ) -> Tensor:
         """x (tokens, width); `at` asks for some tokens only, which look at all of them."""
         is_end = at is not None and batch.reach is not None
         if self.pre_norm:
-            x = self.attention(self.attention_norm(x), batch, turns, add=x, at=at)
+            x = self.attention(self.attention_norm(x), batch, places, add=x, at=at)
             return self.feed(self.feed_norm(x), add=x, is_end=is_end)
-        x = self.attention_norm(self.attention(x, batch, turns, add=x, at=at))
+        x = self.attention_norm(self.attention(x, batch, places, add=x, at=at))
         return self.feed_norm(self.feed(x, add=x, is_end=is_end))
 
 

@@ -21,9 +21,13 @@ class Config:
     embed_width: int = 0  # 0: the same as `width`; else the tables are this wide and projected up (ALBERT, ELECTRA)
     distinct: int = 0  # blocks with weights of their own; 0: all of them; ALBERT applies one block `depth` times
     segments: int = 2  # 0: the family knows no segments
-    position: Literal["learned", "rotary"] = "learned"
+    position: Literal["learned", "rotary", "none"] = "learned"
     positions: int = 512  # rows of the position table, or the longest input trained on
     first_position: int = 0  # RoBERTa starts to count behind its padding id
+    relative: Literal["", "bias", "disentangled"] = ""  # what distances add to scores of attention (layers/relative.py)
+    buckets: int = 0  # on each side, by which far distances share a vector; 0: each up to `positions` has its own
+    kernel: int = 0  # tokens that a convolution beside the first layer looks at (DeBERTa-v2-xlarge); 0: there is none
+    kernel_activation: str = "tanh"
     pre_norm: bool = False
     norm_bias: bool = True
     bias: bool = True  # in the projections of a block
@@ -49,6 +53,9 @@ class Config:
             each = self.width // self.heads
             told = f"the config's width {self.width} divided by its heads, {self.heads}, is {each}"
             raise BertsmithError(f"{told}; rotary positions need an even number, so change one of them.")
+        if self.kernel and (self.kernel % 2 == 0 or self.depth < 2):
+            told = f"the config has a convolution over {self.kernel} tokens and a depth of {self.depth}"
+            raise BertsmithError(f"{told}; the first must be odd, the second at least 2.")
         for field in ("dropout", "attention_dropout", "head_dropout"):
             if not 0 <= getattr(self, field) < 1:
                 raise BertsmithError(f"the config's {field} is {getattr(self, field)}; it must be from 0 to below 1.")

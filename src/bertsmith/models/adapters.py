@@ -15,6 +15,7 @@ from torch import Tensor
 
 from bertsmith.errors import BertsmithError
 from bertsmith.layers.config import HeadShape
+from bertsmith.layers.disentangled import Distances
 from bertsmith.layers.linear import Linear
 from bertsmith.models.adapter_folders import find_base, find_encoder, find_members, is_adapter
 from bertsmith.models.checkpoint import Checkpoint, load_checkpoint
@@ -76,6 +77,9 @@ def share_network(base: Network, shapes: Mapping[str, HeadShape]) -> Network:
         if isinstance(module, Linear):
             assert isinstance(own, Linear)
             own.packed = module.packed
+        if isinstance(module, Distances):
+            assert isinstance(own, Distances)
+            own.kept = module.kept
     network.packed = base.packed
     return network.eval()
 

@@ -27,7 +27,7 @@ from bertsmith.models.files import (
     write_json,
     write_tensors,
 )
-from bertsmith.models.names import Names, canonical, fill, give, names_of, surplus
+from bertsmith.models.names import Names, adopt, canonical, fill, give, names_of, surplus
 from bertsmith.models.network import Network
 
 LARGEST = 10**8  # of any size in a config.json; the largest vocabularies have 10**6 rows
@@ -55,6 +55,7 @@ def load_checkpoint(folder: Path, dtype: torch.dtype = torch.float32) -> Checkpo
     family = find_family(settings.get("model_type"))
     tensors = canonical(tensors, family.prefix)
     config = make_config(family, settings, len(tensors))
+    adopt(tensors, family.heads(settings).values())
     features = read_features(settings)
     if features is None:
         heads = find_heads(family, settings, tensors)

@@ -2,10 +2,10 @@
 
 from bertsmith.errors import BertsmithError
 from bertsmith.layers.config import Config
-from bertsmith.models import albert, bert, distilbert, electra, modernbert, roberta
+from bertsmith.models import albert, bert, deberta, distilbert, electra, modernbert, mpnet, roberta
 from bertsmith.models.family import Family
 
-FAMILIES = [module.FAMILY for module in (bert, roberta, albert, distilbert, electra, modernbert)]
+FAMILIES = [module.FAMILY for module in (bert, roberta, albert, distilbert, electra, modernbert, mpnet, deberta)]
 BY_TYPE = {name: family for family in FAMILIES for name in (family.name, *family.relatives)}
 
 

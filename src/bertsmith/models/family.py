@@ -43,6 +43,7 @@ class FamilyHead:
     outputs: Literal["labels", "vocabulary", ""] = "labels"
     labels: tuple[str, ...] = ()  # what the outputs mean, where the family fixes it
     drops: bool = False  # whether training drops some of what the output layer reads
+    others: Mapping[str, str] = field(default_factory=dict)  # as `names`, in files of another form
 
     def shape(self, config: Config, labels: int) -> HeadShape:
         return HeadShape(
@@ -68,7 +69,7 @@ class Family:
     fixed: Mapping[str, Any] = field(default_factory=dict)  # Config values that this family always has
     defaults: Mapping[str, Any] = field(default_factory=dict)  # Config values where the settings are silent
     ignored: Mapping[str, str] = field(default_factory=dict)  # their tensors without use (`*` any) -> the reason
-    presets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)  # name -> published sizes
+    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # name -> published sizes
     fresh: Mapping[str, Any] = field(default_factory=dict)  # settings of a model that is made here, not loaded
     relatives: Mapping[str, str] = field(default_factory=dict)  # other model_types of the same make -> their class name
     read: Callable[[Settings], dict[str, Any]] = lambda settings: {}  # what `fields` cannot say, and what to refuse

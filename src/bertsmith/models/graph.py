@@ -25,7 +25,7 @@ from bertsmith.models.network import Network
 GRAPHS = {"fp32": "onnx/model.onnx", "int8": "onnx/model_quantized.onnx"}  # where others look for them
 HIDDEN, VECTOR = "last_hidden_state", "sentence_embedding"
 RUN = 48  # padded tokens that take about as long as another run
-WEIGHTS = ("embed", "blocks", "order", "final_norm")  # what only a network with weights has
+WEIGHTS = ("embed", "relative", "convolution", "blocks", "order", "final_norm")  # what only a network with weights has
 
 
 class GraphFile:

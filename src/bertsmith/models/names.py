@@ -56,6 +56,15 @@ def canonical(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return found
 
 
+def adopt(tensors: dict[str, Tensor], heads: Iterable[FamilyHead]) -> None:
+    """Bring the tensors of a head that is there in another form to the names that are read."""
+    for head in heads:
+        for ours, other in head.others.items():
+            for leaf in ("", ".weight", ".bias"):
+                if other + leaf in tensors and head.names[ours] + leaf not in tensors:
+                    tensors[head.names[ours] + leaf] = tensors.pop(other + leaf)
+
+
 def fill(network: Network, names: Names, tensors: Mapping[str, Tensor], dtype: torch.dtype) -> None:
     """Give every parameter its tensor; the network may stand on the meta device."""
     _check(network, names, tensors)

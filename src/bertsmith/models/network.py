@@ -12,13 +12,17 @@ from torch.utils.checkpoint import checkpoint
 from bertsmith.data.batch import Batch
 from bertsmith.layers.block import Block, norm
 from bertsmith.layers.config import Config, HeadShape
+from bertsmith.layers.convolution import Convolution
+from bertsmith.layers.disentangled import Distances
 from bertsmith.layers.embedding import Embedding
 from bertsmith.layers.heads import Head
 from bertsmith.layers.linear import Linear
 from bertsmith.layers.mixing import FeatureShape, LayerMix
 from bertsmith.layers.onednn import can_pack, round_rows, rounds
 from bertsmith.layers.position import Turns, turn_tables, turns
+from bertsmith.layers.relative import Bias, Offsets
 
+_RELATIVE: dict[str, type[nn.Module]] = {"bias": Bias, "disentangled": Distances}
 Function = TypeVar("Function", bound=Callable[..., Any])
 GRAPHS = 64  # of one function, at most, in a process
 
@@ -39,6 +43,8 @@ class Network(nn.Module):
         super().__init__()
         self.config, self.features = config, features
         self.embed = Embedding(config)
+        self.relative = _RELATIVE[config.relative](config) if config.relative else None
+        self.convolution = Convolution(config) if config.kernel else None
         self.blocks = nn.ModuleList(Block(config, layer) for layer in range(config.distinct))
         # A plain list beside the registered one: looking a block up there costs as much as a small layer.
         self.order = [self.blocks[layer * config.distinct // config.depth] for layer in range(config.depth)]
@@ -87,7 +93,8 @@ class Network(nn.Module):
             x = x + (batch.shift * x.detach().norm(dim=-1, keepdim=True)).to(x.dtype)
         if self.packed or (self.compiled is None and rounds(x)):
             x = F.pad(x, (0, 0, 0, round_rows(tokens) - tokens))
-        near, far = self._turns(batch)
+        entry = None if self.convolution is None else x[:tokens]
+        near, far = self._places(batch)
         wanted = batch.wanted
         for layer, block in enumerate(self.order):
             yield x[:tokens]
@@ -101,6 +108,8 @@ class Network(nn.Module):
                 x = checkpoint(run, x, batch, turned, at, use_reentrant=False)
             else:
                 x = run(x, batch, turned, at)
+            if self.convolution is not None and not layer:
+                x = self.convolution(x, entry, batch)
         if wanted is not None:
             x = x[: len(wanted)]
             last = x if self.final_norm is None else self.final_norm(x)
@@ -124,6 +133,13 @@ class Network(nn.Module):
             shape: HeadShape = self.heads[head].shape  # type: ignore[assignment]
             return batch.firsts if shape.reads == "first" else None
         return at if bool((at[1:] > at[:-1]).all()) else None
+
+    def _places(self, batch: Batch) -> tuple[Turns | Offsets | None, Turns | Offsets | None]:
+        """What tells the local and the global layers where tokens stand."""
+        if self.relative is None:
+            return self._turns(batch)
+        offsets = self.relative(batch)
+        return offsets, offsets
 
     def _turns(self, batch: Batch) -> tuple[Turns | None, Turns | None]:
         """Rotary tables for the local and the global layers."""

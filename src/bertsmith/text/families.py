@@ -61,7 +61,10 @@ FAMILIES: dict[str, Family] = {
     "bigbird": Family(
         "sentencepiece", {**_ANGLE, "sep": "[SEP]", "cls": "[CLS]", "mask": "[MASK]"}, mask_takes_space=True
     ),
-    "debertav2": Family("sentencepiece", {**_SQUARE, "bos": "[CLS]", "eos": "[SEP]"}, cleaning="lower"),
+    "debertav2": Family(
+        "sentencepiece", {**_SQUARE, "bos": "[CLS]", "eos": "[SEP]"}, layout="mask behind",
+        cleaning="lower",
+    ),
     "xlnet": Family(
         "sentencepiece", {**_ANGLE, "sep": "<sep>", "cls": "<cls>"}, single="A sep cls", pair="A sep B sep cls",
         segments=(0, 1, 2), mask_takes_space=True, cleaning="albert",

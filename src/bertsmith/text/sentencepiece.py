@@ -47,6 +47,8 @@ def _lay_out(model: SentencePieceModel, family: Family, tokens: dict[str, str]) 
         # The file's <unk> keeps a place under a name that no text can reach; <s> and </s> are the file's own.
         first = [("<s>NOTUSED", 0.0), (tokens["pad"], 0.0), ("</s>NOTUSED", 0.0), (tokens["unk"], 0.0)]
         return [*first, ("<unk>NOTUSED", -100.0), *pieces[1:], (tokens["mask"], 0.0)], 3
+    if family.layout == "mask behind" and tokens["mask"] not in (text for text, _ in pieces):
+        return [*pieces, (tokens["mask"], 0.0)], model.unknown_id  # DeBERTa's file does not know it
     if family.cleaning == "albert":
         # ALBERT and XLNet cut "1990," into "1990" and ",": such pieces are made too dear to be chosen.
         pieces = [(text, score - 100 if _is_number_with_comma(text) else score) for text, score in pieces]

@@ -80,7 +80,9 @@ def _read(network: Network, length: int, last: float = 1.0) -> float:
     blocks = sum(_size(block) for block in network.order)
     behind = sum(_size(network.order[-1].get_submodule(name)) for name in ("attention.out", "feed"))
     entry = 0 if network.embed.project is None else _size(network.embed.project)
-    return 2.0 * (entry + blocks - (1 - last) * behind) + 4.0 * config.depth * config.width * length
+    # Scores and sums; words with distances, too, and those with words, where these are compared.
+    products = 8.0 if config.relative == "disentangled" else 4.0
+    return 2.0 * (entry + blocks - (1 - last) * behind) + products * config.depth * config.width * length
 
 
 def _score(network: Network, share: float) -> float:

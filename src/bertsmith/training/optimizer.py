@@ -18,11 +18,12 @@ MOMENTS = ("exp_avg", "exp_avg_sq", "step", "average")  # the last is averaging.
 
 
 def layer_of(name: str, depth: int) -> int:
-    """How far below the head a parameter stands: 0 the head, 1 the top layer, depth + 1 the embedding."""
+    """How far below the head a parameter stands: 0 the head, 1 the top layer, depth + 1 the embedding and what all
+    layers are told of distances."""
     block = re.match(r"blocks\.(\d+)\.", name)
     if block:
         return depth - int(block[1])
-    return depth + 1 if name.startswith("embed.") else 0
+    return depth + 1 if name.startswith(("embed.", "relative.", "convolution.")) else 0
 
 
 def parameter_groups(network: Network, settings: Training) -> list[dict[str, Any]]:

@@ -191,6 +191,8 @@ def make_passes(
     # Passes of pretraining are compiled too, and recorded by sizes that their objective knows.
     is_whole = not any(hasattr(parameter, "full_tensor") for parameter in network.parameters())
     can_twin = precision == "bf16" and is_whole and getattr(study, "can_twin", False)
+    if any(isinstance(part, Network) and part.config.relative for part in network.modules()):
+        return Passes(network, study, settings, device, precision, ranks)  # no kernel of ours adds distances
     if device.type == "cuda" and can_twin and torch.cuda.get_device_capability(device) >= (8, 0):
         from bertsmith.training.compiled import TwinPasses
 

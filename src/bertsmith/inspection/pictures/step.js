@@ -46,14 +46,14 @@ bertsmith.pictures.step = (host, data, options) => {
 
 // What is said at each stage. `shows` are the columns that a narrow screen keeps.
 bertsmith.stepStages = (data) => {
-  const name = bertsmith.visible(data.name), root = Math.sqrt(data.size).toFixed(3);
+  const name = bertsmith.visible(data.name), [divisor] = data.by.match(/\d+/), root = Math.sqrt(divisor).toFixed(3);
   const turned = data.turned_q ? " Rotary positions then turn it by an angle that grows with its place in the row." : "";
   return [
     { name: "The input", says: `The layer reads “${name}” as a vector x of ${data.width} numbers; its length is ${data.norm.toFixed(3)}.`, formula: `x: ${data.width} numbers` },
     { name: "The query", says: `A matrix makes of x what “${name}” looks for in the other words: the query.${turned}`, formula: "q = Wq x + b" },
     { name: "The keys", says: `Another matrix makes of each word what it offers: its key.${data.turned_k ? " Keys are turned by their own places." : ""}`, formula: "k = Wk x + b" },
     { name: "Query times key", says: "The query is multiplied with each key, number by number, and summed: the more alike they point, the larger.", formula: "q · k = q₁k₁ + q₂k₂ + …" },
-    { name: "Scaled", says: `Sums of ${data.size} products are large, so they are divided by √${data.size} = ${root}; else softmax would take the largest alone.`, formula: `q · k ÷ √${data.size}` },
+    { name: "Scaled", says: `Sums of ${data.size} products are large, so they are divided by √${divisor} = ${root}; else softmax would take the largest alone.${data.by === `√${divisor}` ? "" : " Then the distance between the two words adds to them."}`, formula: `q · k ÷ ${data.by}` },
     { name: "Softmax", says: "The scores become shares that sum to 1; a word that must not be seen gets nothing.", formula: "e to the score, divided by the sum of all of these" },
     { name: "The values", says: "A third matrix makes of each word what it has to give: its value.", formula: "v = Wv x + b" },
     { name: "Share times value", says: "Each value counts as much as its share.", formula: "share × v" },
@@ -85,7 +85,7 @@ bertsmith.drawStep = (data, at, tell) => {
   const columns = [
     [2, data.turned_k ? "key k, turned" : "key k", [2, 3], (i, word) => strip(k[i], `key of ${word}`, limits.k)],
     [3, "q · k", [3, 4], (i) => number(data.dots[i])],
-    [4, `÷ √${data.size}`, [4, 5], (i) => (data.masked[i] && at > 4 ? "−∞" : number(data.scaled[i]))],
+    [4, `÷ ${data.by}`, [4, 5], (i) => (data.masked[i] && at > 4 ? "−∞" : number(data.scaled[i]))],
     [5, "softmax", [5], (i) => (data.masked[i] ? make("span", { class: "quiet" }, `masked: ${data.reasons[i]}`)
       : bertsmith.stepBar(data.weights[i]))],
     [5, "share", [5, 6, 7, 8], (i) => data.weights[i].toFixed(4)],
@@ -97,7 +97,7 @@ bertsmith.drawStep = (data, at, tell) => {
     const word = bertsmith.visible(data.pieces[i]);
     const products = () => {
       const some = q.slice(0, 3).map((value, d) => `${number(value)} × ${number(k[i][d])}`).join(" + ");
-      tell(`${word}: q · k = ${some} + … = ${data.dots[i]}; ÷ √${data.size} = ${data.scaled[i]}; share ${data.masked[i] ? "0 (masked)" : data.weights[i]}`);
+      tell(`${word}: q · k = ${some} + … = ${data.dots[i]}; ÷ ${data.by} = ${data.scaled[i]}; share ${data.masked[i] ? "0 (masked)" : data.weights[i]}`);
     };
     return make("tr", { class: `${i === data.place ? "step-own" : ""} ${data.masked[i] && at >= 5 ? "step-masked" : ""}` },
       make("th", { scope: "row", onpointerenter: products }, word),
