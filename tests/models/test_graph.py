@@ -173,6 +173,23 @@ def test_served_beside_others(pairs):
             assert said[0]["score"] == pytest.approx(known[0]["score"], **CLOSE)
 
 
+def test_a_file_of_answers_knows_its_graph(pairs, tmp_path):
+    """Its folder's own files stay as they are when the graph is written anew."""
+    folder, source, out = tmp_path / "model", tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    shutil.copytree(pairs["mood"][1].folder, folder)
+    source.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    bertsmith.predict_file("classify", source, out, folder)
+    path = folder / "onnx" / "model.onnx"
+    graph = onnx.load(path)
+    bias = next(one for one in graph.graph.initializer if one.name == "head.out.bias")
+    bias.CopyFrom(onnx.numpy_helper.from_array(np.float32([9, -9]), bias.name))
+    onnx.save(graph, path)
+    with pytest.raises(BertsmithError, match=r"the model .* has changed"):
+        bertsmith.predict_file("classify", source, out, folder)
+    bertsmith.predict_file("classify", source, out, folder, overwrite=True)
+    assert {json.loads(line)["answers"][0]["label"] for line in out.read_text().splitlines()} == {"bad"}
+
+
 def test_files_that_are_no_such_graph(pairs, tmp_path):
     def change(name, content):
         folder = tmp_path / name

@@ -43,6 +43,11 @@ class GraphFile:
         if not {"input_ids"} <= set(self.inputs) <= known or not {"logits", "start_logits", HIDDEN} & set(self.outputs):
             raise BertsmithError(f"{path} has other inputs and outputs than an encoder has; export the model again.")
 
+    @property
+    def files(self) -> list[Path]:
+        """The graph, and what lies beside it under its name: weights that are too many for one file."""
+        return [self.path, *sorted(path for path in self.path.parent.glob(f"{self.path.name}[_.]*") if path.is_file())]
+
     def run(self, batch: Batch) -> dict[str, Tensor]:
         """Each output of all rows, as the graph gives it: a row of a batch, padded to the longest."""
         parts = part_by_length(batch.lengths)
@@ -137,6 +142,10 @@ class GraphNetwork(Network):
     def dtype(self) -> torch.dtype:
         return torch.float32
 
+    @property
+    def has_vectors(self) -> bool:
+        return HIDDEN in self.graph.outputs
+
     def forward(self, batch: Batch) -> Tensor:
         """The head's scores of all tokens, (tokens, outputs), or of each row; without a head the last states."""
         if batch.watched is not None:
@@ -148,7 +157,7 @@ class GraphNetwork(Network):
         return scores[batch.mask] if scores.ndim == 3 else scores
 
     def encode(self, batch: Batch) -> Tensor:
-        if HIDDEN not in self.graph.outputs:
+        if not self.has_vectors:
             raise self._refusal(f"it has the scores of {', '.join(self.heads)} and no vectors")
         return self.forward(batch)
 
