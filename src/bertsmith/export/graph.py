@@ -64,15 +64,17 @@ class Graph:
         self.outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, list(axes)))
 
     def make(self, name: str, notes: Mapping[str, str]) -> Any:
+        """Weights move into it one by one: who makes a whole graph of them has all of them three times."""
         from bertsmith import __version__
 
-        weights = [numpy_helper.from_array(array, key) for key, array in self.arrays.items()]
-        graph = helper.make_graph(self.nodes, name, self.inputs, self.outputs, weights)
+        graph = helper.make_graph(self.nodes, name, self.inputs, self.outputs)
         model = helper.make_model(
             graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=FORM,
             producer_name="bertsmith", producer_version=__version__,
         )  # fmt: skip
         helper.set_model_props(model, dict(notes))
+        for key in list(self.arrays):
+            model.graph.initializer.append(numpy_helper.from_array(self.arrays.pop(key), key))
         return model
 
 
