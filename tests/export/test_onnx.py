@@ -89,6 +89,23 @@ def test_every_family_and_head(family, head, store, tmp_path):
         assert distance(ours, other) < BOUNDS[store]
 
 
+@pytest.mark.parametrize("store", BOUNDS)
+@pytest.mark.parametrize("family", [family for family, head in CASES if head == "mask"])
+def test_words_are_scored_where_they_are_wanted(family, store, tmp_path):
+    """An input that nobody needs to give: others are told of those that they know."""
+    reference = make_reference(family, "mask")
+    session = start(build_graph(as_model(load_saved(reference, tmp_path), tmp_path), store))
+    assert "wanted" not in [one.name for one in session.get_inputs()]
+    given = lay(*make_rows(reference), reference.config.pad_token_id)
+    every = run(session, **given)["logits"]
+    known = {name: np.asarray(x) for name, x in given.items() if name in [one.name for one in session.get_inputs()]}
+    for share in (0.1, 0.5):
+        wanted = np.random.default_rng(0).random(known["input_ids"].shape) < share
+        (found,) = session.run(["logits"], {**known, "wanted": wanted.astype(np.int64)})
+        assert found.shape == (1, wanted.sum(), every.shape[-1])
+        assert distance(torch.tensor(found[0]), every[torch.tensor(wanted)]) < 1e-5
+
+
 def test_heads_of_pretraining_are_written_one_by_one(made, tmp_path):
     base, _ = made
     reference = transformers.BertForPreTraining.from_pretrained(base)

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import onnx
 import pytest
+import torch
 from export.made import make_all
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,10 +16,11 @@ from starlette.testclient import TestClient
 from whole.tiny import make_encoder, reviews
 
 import bertsmith
+from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
 from bertsmith.inspect import ablate, ablate_answer, attention, attribute, input, lens, step, word_vectors
 from bertsmith.model import Model
-from bertsmith.models.graph import RUN, part_by_length
+from bertsmith.models.graph import RUN, GraphFile, part_by_length
 from bertsmith.serving.http.app import create_app
 from bertsmith.serving.local import Local
 from bertsmith.serving.residents import Residents
@@ -104,6 +106,29 @@ def test_rows_of_all_lengths_at_once(pairs):
         for one, other in zip(together, alone, strict=True):
             (words, numbers), (same, close) = flat(one.answers), flat(other.answers)
             assert words == same and numbers == pytest.approx(close, **CLOSE)
+
+
+def test_words_are_scored_where_they_are_wanted(pairs, monkeypatch):
+    """As everywhere; of rows that are run together and have no such place nothing is read."""
+    network = pairs["fill"][1].checkpoint.network
+    random, lengths = np.random.default_rng(0), (3, 60, 4, 59, 3, 60, 60)
+    assert sorted(map(sorted, part_by_length(lengths))) == [[0, 2, 4], [1, 3, 5, 6]]
+    batch = Batch.of([random.integers(5, 60, length).tolist() for length in lengths])
+    every, run, rows = network(batch), GraphFile._run, []
+
+    def count(self, some, *more):
+        rows.append(len(some.lengths))
+        return run(self, some, *more)
+
+    monkeypatch.setattr(GraphFile, "_run", count)
+    for places, expected in (([1], 3), ([0, 2, 64, 65, 130], 7), ([*range(len(batch.ids))], 7), ([248], 4)):
+        rows.clear()
+        found = network(batch.wanting(torch.tensor(places)))
+        torch.testing.assert_close(found[places], every[places], atol=1e-4, rtol=0)
+        others = [place for place in range(len(batch.ids)) if place not in places]
+        assert found.shape == every.shape and not found[others].any() and sum(rows) == expected
+    alone = Batch.of([[7, 8, 9]])
+    torch.testing.assert_close(network(alone.wanting(torch.tensor([2])))[2], network(alone)[2], atol=1e-4, rtol=0)
 
 
 def test_vectors_and_states(pairs):

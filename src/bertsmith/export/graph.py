@@ -59,6 +59,11 @@ class Graph:
         self.inputs.append(helper.make_tensor_value_info(name, TensorProto.INT64, list(axes)))
         return name
 
+    def take_or(self, name: str, axes: Sequence[str], otherwise: Array) -> str:
+        """One that has a value where nobody gives it, and that runtimes do not tell among those that they need."""
+        self.arrays[name] = otherwise
+        return self.take(name, axes)
+
     def give(self, value: str, name: str, axes: Sequence[str | int]) -> None:
         self.nodes.append(helper.make_node("Identity", [value], [name], name=name))
         self.outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, list(axes)))

@@ -4,7 +4,7 @@ In: the folder of a graph. Out: a `Checkpoint` whose network answers as any othe
 """
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from bertsmith.models.network import Network
 
 GRAPHS = {"fp32": "onnx/model.onnx", "int8": "onnx/model_quantized.onnx"}  # where others look for them
 HIDDEN, VECTOR = "last_hidden_state", "sentence_embedding"
+SCORES = ("logits", "start_logits", "end_logits")
+WANTED = "wanted"  # an input of our own that may be left out: which places are to have scores
 RUN = 48  # padded tokens that take about as long as another run
 WEIGHTS = ("embed", "blocks", "order", "final_norm")  # what only a network with weights has
 
@@ -38,7 +40,9 @@ class GraphFile:
         self.used: set[int] = set()
         session = self._find_session()
         self.inputs = {given.name: len(given.shape) for given in session.get_inputs()}
-        self.outputs = {given.name: given.shape for given in session.get_outputs()}
+        found = {given.name: given.shape for given in session.get_outputs()}
+        self.outputs = {name: found[name] for name in (*SCORES, HIDDEN, VECTOR) if name in found}
+        self.is_choosy = WANTED in (given.name for given in session.get_overridable_initializers())
         known = {"input_ids", "attention_mask", "token_type_ids"}
         if not {"input_ids"} <= set(self.inputs) <= known or not {"logits", "start_logits", HIDDEN} & set(self.outputs):
             raise BertsmithError(f"{path} has other inputs and outputs than an encoder has; export the model again.")
@@ -50,26 +54,41 @@ class GraphFile:
 
     def run(self, batch: Batch) -> dict[str, Tensor]:
         """Each output of all rows, as the graph gives it: a row of a batch, padded to the longest."""
-        parts = part_by_length(batch.lengths)
-        if len(parts) == 1:
-            return self._run(batch)
-        ids, segments = batch.split(batch.ids), batch.split(batch.segments)
-        found: dict[str, list[Tensor]] = {name: [torch.empty(0)] * len(ids) for name in self.outputs}
-        for rows in parts:
-            some = Batch.of([ids[row].tolist() for row in rows], [segments[row].tolist() for row in rows])
+        found: dict[str, list[Tensor]] = {name: [torch.empty(0)] * len(batch.lengths) for name in self.outputs}
+        for rows, some in part_rows(batch):
+            if some is batch:
+                return self._run(batch)
             for name, scores in self._run(some).items():
                 for row, own in zip(rows, scores, strict=True):
                     found[name][row] = own
         return {name: pad_sequence(rows, batch_first=True) for name, rows in found.items()}
 
-    def _run(self, batch: Batch) -> dict[str, Tensor]:
+    def run_at(self, batch: Batch, places: Tensor) -> Tensor:
+        """The scores of some tokens, which rise, (tokens, outputs); those of all others are 0 and take no memory."""
+        is_wanted = torch.zeros(len(batch.ids), dtype=torch.int64).index_fill_(0, places, 1)
+        found: Tensor | None = None
+        own = batch.split(torch.arange(len(batch.ids)))
+        for rows, some in part_rows(batch):
+            tokens = torch.cat([own[row] for row in rows])
+            chosen = is_wanted[tokens]
+            if not chosen.any():
+                continue
+            scores = self._run(some, {WANTED: some.pad(chosen, 0)})["logits"].flatten(0, -2)
+            if found is None:  # of numpy: torch writes its zeros
+                found = torch.from_numpy(np.zeros((len(batch.ids), scores.shape[-1]), np.float32))
+            found[tokens[chosen.bool()]] = scores
+        assert found is not None, "no place is wanted"
+        return found
+
+    def _run(self, batch: Batch, more: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
         rows = len(batch.lengths)
         every = {"input_ids": batch.ids, "token_type_ids": batch.segments, "attention_mask": torch.ones_like(batch.ids)}
         given = {name: batch.pad(every[name], 0).numpy() for name in self.inputs}
         shaped = {name: x.reshape(rows, 1, -1) if self.inputs[name] == 3 else x for name, x in given.items()}
+        chosen = {name: x.numpy() for name, x in (more or {}).items()}
         session = self._find_session(is_used=True)
         try:
-            found = session.run(None, shaped)
+            found = session.run(list(self.outputs), {**shaped, **chosen})
         except Exception as error:
             raise BertsmithError(f"{self.path} could not read {rows} rows: {_line(error)}") from error
         return {name: torch.from_numpy(np.asarray(x)) for name, x in zip(self.outputs, found, strict=True)}
@@ -79,8 +98,8 @@ class GraphFile:
         threads = self.threads or torch.get_num_threads()
         with self.lock:
             if threads not in self.sessions:
-                used = {number: session for number, session in self.sessions.items() if number in self.used}
-                self.sessions = {**used, threads: _open(self.path, threads)}
+                self.sessions = {number: session for number, session in self.sessions.items() if number in self.used}
+                self.sessions[threads] = _open(self.path, threads)  # when the unused one has gone: each has all weights
             if is_used:
                 self.used.add(threads)
             return self.sessions[threads]
@@ -98,6 +117,17 @@ def part_by_length(lengths: Sequence[int]) -> list[list[int]]:
             wasted = 0
         parts[-1].append(row)
     return parts
+
+
+def part_rows(batch: Batch) -> Iterator[tuple[Sequence[int], Batch]]:
+    """The numbers of some rows, and a batch of them: the batch itself where it is not parted."""
+    parts = part_by_length(batch.lengths)
+    if len(parts) == 1:
+        yield range(len(batch.lengths)), batch
+        return
+    ids, segments = batch.split(batch.ids), batch.split(batch.segments)
+    for rows in parts:
+        yield rows, Batch.of([ids[row].tolist() for row in rows], [segments[row].tolist() for row in rows])
 
 
 def _open(path: Path, threads: int) -> Any:
@@ -150,6 +180,8 @@ class GraphNetwork(Network):
         """The head's scores of all tokens, (tokens, outputs), or of each row; without a head the last states."""
         if batch.watched is not None:
             raise self._refusal("it cannot be looked into")
+        if batch.wanted is not None and self.graph.is_choosy:
+            return self.graph.run_at(batch, batch.wanted)
         found = self.graph.run(batch)
         if "start_logits" in found:
             return torch.stack([found["start_logits"], found["end_logits"]], dim=-1)[batch.mask]
