@@ -227,6 +227,9 @@ def test_files_that_are_no_such_graph(pairs, tmp_path):
         graph.graph.input[0].name = "pixels"
         onnx.save(graph, folder / "onnx" / "model.onnx")
 
+    def rename_file(folder):
+        (folder / "onnx" / "model.onnx").rename(folder / "onnx" / "model_fp16.onnx")
+
     def tell(**changed):
         def write(folder):
             config = json.loads((folder / "config.json").read_text())
@@ -243,10 +246,37 @@ def test_files_that_are_no_such_graph(pairs, tmp_path):
         "odd": (tell(architectures=5), "says no class, which is no head of"),
         "labels": (tell(id2label={"0": "a"}), "names 1 labels in id2label, but the classifier has 2"),
         "bare": (tell(architectures=["BertModel"]), r"says BertModel, which is no head of .*model\.onnx"),
+        "renamed": (rename_file, r"no graph of a name that is known: it has onnx/model_fp16\.onnx; rename the one"),
+        "absent": (lambda folder: (folder / "onnx" / "model.onnx").unlink(), "has no weights; looked for"),
     }
     for name, (content, told) in cases.items():
         with pytest.raises(BertsmithError, match=told):
             bertsmith.load(change(name, content))
+    for name, size, told in (("vectors", "hidden_size", "width of 64, .* has one of 32"),
+                             ("fill", "vocab_size", r"vocabulary of 64, .* has one of \d+")):  # fmt: skip
+        folder = shutil.copytree(pairs[name][1].folder, tmp_path / f"{name} of another")
+        tell(**{size: 64})(folder)
+        with pytest.raises(BertsmithError, match=f"tells of a {told}; they do not belong together"):
+            bertsmith.load(folder)
+
+
+def test_graphs_of_others(pairs, tmp_path):
+    """Beside the settings, as half numbers, and silent on how many labels there are."""
+    model, graph = pairs["mood"]
+    folder = shutil.copytree(graph.folder, tmp_path / "theirs")
+    theirs = onnx.load(folder / "onnx" / "model.onnx")
+    shutil.rmtree(folder / "onnx")
+    (output,) = theirs.graph.output
+    half = onnx.helper.make_node("Cast", [theirs.graph.node[-1].input[0]], ["logits"], to=onnx.TensorProto.FLOAT16)
+    theirs.graph.node[-1].CopyFrom(half)
+    output.CopyFrom(onnx.helper.make_tensor_value_info("logits", onnx.TensorProto.FLOAT16, ["batch", "labels"]))
+    onnx.save(theirs, folder / "model.onnx")
+    found = bertsmith.load(folder)
+    assert found.info()["graph"] == "model.onnx"
+    known = bertsmith.load(model.folder)  # which nobody served
+    for ours, others in zip(known.classify(TEXTS), found.classify(TEXTS), strict=True):
+        (words, numbers), (same, close) = flat(ours.answers), flat(others.answers)
+        assert words == same and numbers == pytest.approx(close, abs=2e-3)
 
 
 def test_weights_come_first_and_a_graph_that_fails_says_so(pairs, tmp_path):

@@ -27,6 +27,8 @@ ADAPTER, ADAPTER_CONFIG = "adapter_model.safetensors", "adapter_config.json"
 COMPACT, COMPACT_ADAPTER = "model.compact.safetensors", "adapter_model.compact.safetensors"  # see compact.py
 ADAPTER_FILES = (ADAPTER, ADAPTER_CONFIG, COMPACT_ADAPTER)  # one of them makes a folder an adapter's
 PICKLED = "pytorch_model.bin"
+GRAPHS = {"fp32": "onnx/model.onnx", "int8": "onnx/model_quantized.onnx"}  # where others look for them
+GRAPH_PLACES = (*GRAPHS.values(), "model.onnx", "model_quantized.onnx")  # and where others leave them
 NOTES = "bertsmith"  # in the metadata of a safetensors file
 TASK_FILE = "bertsmith.json"  # what a fine-tuning knew of its task
 # Left in a folder that another model is saved to, these would change how the new one is read.
@@ -80,10 +82,18 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
             return _read_file(folder / name)
         if os.path.lexists(index):
             return _read_shards(index)
-    if (folder / "onnx").is_dir():
+    if any((folder / place).is_file() for place in GRAPH_PLACES):
         raise BertsmithError(
             f"{folder} holds an ONNX graph and no weights: it answers and cannot learn; give the folder that it was "
             "written from."
+        )
+    others = [
+        path.relative_to(folder).as_posix() for at in ("onnx", ".") for path in sorted((folder / at).glob("*.onnx"))
+    ]
+    if others:
+        raise BertsmithError(
+            f"{folder} has no weights, and no graph of a name that is known: it has {others[0]}; rename the one to be "
+            f"opened to {GRAPH_PLACES[0]}."
         )
     raise BertsmithError(f"{folder} has no weights; looked for {WEIGHTS} and {PICKLED}, whole or in shards.")
 

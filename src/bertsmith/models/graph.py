@@ -19,10 +19,9 @@ from bertsmith.layers.config import Config, HeadShape
 from bertsmith.models.checkpoint import DEEPEST, Checkpoint, check_labels, make_config, read_class
 from bertsmith.models.families import find_family
 from bertsmith.models.family import FamilyHead
-from bertsmith.models.files import COMPACT, has_tensors, read_settings
+from bertsmith.models.files import COMPACT, GRAPH_PLACES, has_tensors, read_settings
 from bertsmith.models.network import Network
 
-GRAPHS = {"fp32": "onnx/model.onnx", "int8": "onnx/model_quantized.onnx"}  # where others look for them
 HIDDEN, VECTOR = "last_hidden_state", "sentence_embedding"
 SCORES = ("logits", "start_logits", "end_logits")
 WANTED = "wanted"  # an input of our own that may be left out: which places are to have scores
@@ -91,7 +90,7 @@ class GraphFile:
             found = session.run(list(self.outputs), {**shaped, **chosen})
         except Exception as error:
             raise BertsmithError(f"{self.path} could not read {rows} rows: {_line(error)}") from error
-        return {name: torch.from_numpy(np.asarray(x)) for name, x in zip(self.outputs, found, strict=True)}
+        return {name: torch.from_numpy(np.asarray(x)).float() for name, x in zip(self.outputs, found, strict=True)}
 
     def _find_session(self, is_used: bool = False) -> Any:
         """One for so many threads; the one that a graph was opened with goes if nobody ever asked it."""
@@ -208,7 +207,7 @@ class GraphNetwork(Network):
 
 def find_graph(folder: Path) -> Path | None:
     """The graph in an encoder's folder that has no weights; the exact one where there are several."""
-    there = [folder / name for name in GRAPHS.values() if (folder / name).is_file()]
+    there = [folder / name for name in GRAPH_PLACES if (folder / name).is_file()]
     has_weights = has_tensors(folder) or (folder / COMPACT).exists()
     return there[0] if there and not has_weights else None
 
@@ -224,18 +223,31 @@ def open_graph(path: Path, folder: Path) -> Checkpoint:
         heads = {name: head for name, head in family.heads(settings).items() if suffix and head.suffix == suffix}
         if len(heads) != 1:
             raise BertsmithError(f"{folder / 'config.json'} says {named or 'no class'}, which is no head of {path}.")
-    shapes = {name: head.shape(config, _count_labels(graph.outputs)) for name, head in heads.items()}
+    shapes = {name: head.shape(config, _count_labels(graph)) for name, head in heads.items()}
+    _check_sizes(graph, config, heads, folder)
     checkpoint = Checkpoint(family, config, heads, GraphNetwork(graph, config, shapes), settings)
     check_labels(checkpoint, shapes, folder)
     return checkpoint
 
 
-def _count_labels(outputs: Mapping[str, Any]) -> int:
+def _count_labels(graph: GraphFile) -> int:
     """Of a choice the graph gives one number a row, and says how many rows belong together."""
-    if "start_logits" in outputs:
+    if "start_logits" in graph.outputs:
         return 2
-    last = outputs.get("logits", [1])[-1]
-    return last if isinstance(last, int) else 1
+    last = graph.outputs["logits"][-1]
+    if not isinstance(last, int):  # whoever wrote it did not say
+        last = graph.run(Batch.of([[0]]))["logits"].shape[-1]
+    return last
+
+
+def _check_sizes(graph: GraphFile, config: Config, heads: Mapping[str, FamilyHead], folder: Path) -> None:
+    for output, told, name in ((HIDDEN, config.width, "width"), ("logits", config.vocabulary, "vocabulary")):
+        given = graph.outputs[output][-1] if output in graph.outputs else told
+        if (output == HIDDEN or "mask" in heads) and isinstance(given, int) and given != told:
+            raise BertsmithError(
+                f"{folder / 'config.json'} tells of a {name} of {told:,}, and {graph.path} has one of {given:,}; they "
+                "do not belong together."
+            )
 
 
 def need_runtime() -> Any:
