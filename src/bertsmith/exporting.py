@@ -22,8 +22,9 @@ from bertsmith.export.shipping import write_shipped
 from bertsmith.loading import load
 from bertsmith.model import Model
 from bertsmith.models.adapter_folders import is_adapter
-from bertsmith.models.files import GRAPHS, take_folder
+from bertsmith.models.files import take_folder
 from bertsmith.models.graph import open_graph
+from bertsmith.models.hub import GRAPHS
 from bertsmith.tasks.catalog import find_task
 from bertsmith.tasks.measures import LOWER_IS_BETTER
 from bertsmith.training.choices import TaskChoices

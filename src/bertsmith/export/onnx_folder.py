@@ -16,8 +16,8 @@ from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
 from bertsmith.export.plain import refuse_features
 from bertsmith.keeping import write_beside
-from bertsmith.models.files import GRAPHS
 from bertsmith.models.graph import VECTOR, need_runtime, open_graph
+from bertsmith.models.hub import GRAPHS
 
 if TYPE_CHECKING:
     from bertsmith.model import Model

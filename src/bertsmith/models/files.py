@@ -21,14 +21,13 @@ from torch import Tensor
 
 from bertsmith.data.folders import refuse_name
 from bertsmith.errors import BertsmithError
+from bertsmith.models.hub import GRAPH_PLACES
 
 WEIGHTS = "model.safetensors"
 ADAPTER, ADAPTER_CONFIG = "adapter_model.safetensors", "adapter_config.json"
 COMPACT, COMPACT_ADAPTER = "model.compact.safetensors", "adapter_model.compact.safetensors"  # see compact.py
 ADAPTER_FILES = (ADAPTER, ADAPTER_CONFIG, COMPACT_ADAPTER)  # one of them makes a folder an adapter's
 PICKLED = "pytorch_model.bin"
-GRAPHS = {"fp32": "onnx/model.onnx", "int8": "onnx/model_quantized.onnx"}  # where others look for them
-GRAPH_PLACES = (*GRAPHS.values(), "model.onnx", "model_quantized.onnx")  # and where others leave them
 NOTES = "bertsmith"  # in the metadata of a safetensors file
 TASK_FILE = "bertsmith.json"  # what a fine-tuning knew of its task
 # Left in a folder that another model is saved to, these would change how the new one is read.

@@ -19,7 +19,8 @@ from bertsmith.layers.config import Config, HeadShape
 from bertsmith.models.checkpoint import DEEPEST, Checkpoint, check_labels, make_config, read_class
 from bertsmith.models.families import find_family
 from bertsmith.models.family import FamilyHead
-from bertsmith.models.files import COMPACT, GRAPH_PLACES, has_tensors, read_settings
+from bertsmith.models.files import COMPACT, has_tensors, read_settings
+from bertsmith.models.hub import GRAPH_PLACES
 from bertsmith.models.network import Network
 
 HIDDEN, VECTOR = "last_hidden_state", "sentence_embedding"
