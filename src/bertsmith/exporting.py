@@ -93,13 +93,13 @@ def export_model(
         if to == "transformers":
             chosen = pick_head(model, head)
             write_plain(chosen, aside, store or STORES[to])
-            left = [name for name, other in model.adapters.items() if other is not chosen]
+            left = [name for name, other in model.adapters.items() if other.checkpoint is not chosen.checkpoint]
             found = Exported(folder, to, store or STORES[to], _measure(aside), name_class(aside), left)
         elif to == "onnx":
             chosen, kept = pick_head(model, head), store or STORES[to]
             agreement = write_graph(chosen, aside, kept)
             metric, scores = ("", None) if data is None else _score_both(chosen, aside, kept, data, limit)
-            left = [name for name, other in model.adapters.items() if other is not chosen]
+            left = [name for name, other in model.adapters.items() if other.checkpoint is not chosen.checkpoint]
             found = Exported(
                 folder, to, kept, _measure(aside), name_class(aside), left, {"": agreement.usual}, agreement.largest,
                 metric, scores,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bertsmith.model import Model
 
 NAMED, DEFAULTS = "adapters", "default_for"  # in a base's bertsmith.json
+DOES = "does"  # in that of a model which was an adapter: the job that it was declared for
 ZERO_SHOT = "zero-shot"
 # What may have a default among a base's adapters, and the task that such an adapter learnt.
 JOBS = {
@@ -98,9 +99,12 @@ def put_adapter(model: "Model", given: str | Path) -> "Model":
 
 
 def find_declared(model: "Model", job: str) -> "Model | None":
-    """The adapter that the folder declares for a job, itself too; nobody where the model has a head of its own."""
+    """The adapter that the folder declares for a job, itself too; a model that was one; nobody where the model has a
+    head of its own."""
     if job in model.checkpoint.heads:
         return None
+    if model.trained.get(DOES) == job:
+        return model
     base = model.base or model
     declared = base.adapters.get(base.trained.get(DEFAULTS, {}).get(job, ""))
     return declared if model in (base, declared) else None

@@ -3,12 +3,13 @@
 In: a `Model` with its own heads and adapters, and a name. Out: a `Model` with one head, or with the base's own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.errors import BertsmithError
 from bertsmith.models.adapters import share_network
 from bertsmith.models.checkpoint import Checkpoint
+from bertsmith.resident import DOES
 
 if TYPE_CHECKING:
     from bertsmith.model import Model
@@ -34,11 +35,10 @@ def pick_head(model: "Model", name: str | None) -> "Model":
     """The adapter of that name, or whatever does that job; without a name the base with its own heads, alone."""
     if name is None:
         return _make_alone(model, model.checkpoint)
-    if name in model.adapters:
-        return model.adapters[name]
-    default = model.trained.get("default_for", {}).get(name)
-    if default is not None:
-        return model.adapters[str(default)]
+    defaults = model.trained.get("default_for", {})
+    adapter = name if name in model.adapters else defaults.get(name)
+    if adapter is not None:
+        return _declare(model.adapters[adapter], [job for job, other in defaults.items() if other == adapter])
     if name == "embed":
         return _make_alone(model, _keep_heads(model.checkpoint, {}))
     if name not in JOBS:
@@ -49,6 +49,17 @@ def pick_head(model: "Model", name: str | None) -> "Model":
     if home is not model:
         return home
     return _make_alone(model, _keep_heads(model.checkpoint, {head: model.checkpoint.heads[head]}))
+
+
+def _declare(adapter: "Model", jobs: Sequence[str]) -> "Model":
+    """Where a job is not called as the head that does it, the base alone knew what the adapter is for."""
+    others = [job for job in jobs if job in JOBS and JOBS[job][0] not in adapter.checkpoint.heads]
+    if not others:
+        return adapter
+    return type(adapter)(
+        adapter.folder, adapter.checkpoint, adapter.sentence, adapter.device, adapter.predictor.budget,
+        {**adapter.trained, DOES: others[0]}, base=adapter.base,
+    )  # fmt: skip
 
 
 def _make_alone(model: "Model", checkpoint: Checkpoint) -> "Model":
