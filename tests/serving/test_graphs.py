@@ -5,6 +5,7 @@ from export.made import make_all
 from starlette.testclient import TestClient
 
 import bertsmith
+from bertsmith.serving import engine
 from bertsmith.serving.http.app import create_app
 from bertsmith.serving.local import Local
 from bertsmith.serving.residents import Residents, make_card
@@ -43,6 +44,17 @@ def test_vectors_are_asked_of_the_model_that_has_them(graphs):
     backend.close()
     assert found.status_code == 200 and found.json()["model"] == "vectors"
     assert refused.status_code == 400 and "none that is served can" in refused.text
+
+
+def test_the_first_request_does_not_wait_for_a_session(graphs, monkeypatch):
+    """What was opened with all threads would be opened again, by a thread that has some of them."""
+    monkeypatch.setattr(engine, "share_cores", lambda device: (1, 2))
+    model = bertsmith.load(graphs["mood"].folder)
+    backend = Local(Residents({"mood": model}))
+    opened = dict(model.checkpoint.network.graph.sessions)
+    assert model.classify("the film was good").answers
+    backend.close()
+    assert list(opened) == [2] and model.checkpoint.network.graph.sessions == opened
 
 
 def test_each_graph_has_a_revision_of_its_own(graphs, tmp_path):

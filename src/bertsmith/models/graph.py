@@ -93,9 +93,13 @@ class GraphFile:
             raise BertsmithError(f"{self.path} could not read {rows} rows: {_line(error)}") from error
         return {name: torch.from_numpy(np.asarray(x)).float() for name, x in zip(self.outputs, found, strict=True)}
 
-    def _find_session(self, is_used: bool = False) -> Any:
+    def prepare(self, threads: int) -> None:
+        """For whoever will ask with so many threads: opening takes as long as a hundred short texts."""
+        self._find_session(threads)
+
+    def _find_session(self, threads: int | None = None, is_used: bool = False) -> Any:
         """One for so many threads; the one that a graph was opened with goes if nobody ever asked it."""
-        threads = self.threads or torch.get_num_threads()
+        threads = self.threads or threads or torch.get_num_threads()
         with self.lock:
             if threads not in self.sessions:
                 self.sessions = {number: session for number, session in self.sessions.items() if number in self.used}
