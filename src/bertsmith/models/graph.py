@@ -77,7 +77,7 @@ class GraphFile:
             if found is None:  # of numpy: torch writes its zeros
                 found = torch.from_numpy(np.zeros((len(batch.ids), scores.shape[-1]), np.float32))
             found[tokens[chosen.bool()]] = scores
-        assert found is not None, "no place is wanted"
+        assert found is not None, "no place is wanted"  # `forward` does not ask then
         return found
 
     def _run(self, batch: Batch, more: Mapping[str, Tensor] | None = None) -> dict[str, Tensor]:
@@ -184,7 +184,7 @@ class GraphNetwork(Network):
         """The head's scores of all tokens, (tokens, outputs), or of each row; without a head the last states."""
         if batch.watched is not None:
             raise self._refusal("it cannot be looked into")
-        if batch.wanted is not None and self.graph.is_choosy:
+        if batch.wanted is not None and len(batch.wanted) and self.graph.is_choosy:
             return self.graph.run_at(batch, batch.wanted)
         found = self.graph.run(batch)
         if "start_logits" in found:
