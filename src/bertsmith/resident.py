@@ -11,6 +11,7 @@ from bertsmith.errors import BertsmithError
 from bertsmith.models.adapter_folders import MEMBERS, is_adapter
 from bertsmith.models.adapters import choose_sentence, read_adapter
 from bertsmith.models.files import TASK_FILE, read_json
+from bertsmith.models.graph import GraphNetwork
 from bertsmith.tasks.catalog import HOMES
 from bertsmith.tasks.zero_shot import judges_labels
 
@@ -145,7 +146,8 @@ def find_home(model: "Model", head: str, what: str, task: str, pairs: bool | Non
     there = ", ".join(name for name in model.checkpoint.heads if name != "pool") or "none"
     there += f"; of its adapters: {', '.join(model.adapters)}" if model.adapters else ""
     name = task if task in HOMES else head
-    first = f"fine-tune it for that (finetune, task {name!r}), or " if name in HOMES else ""
+    can_learn = name in HOMES and not isinstance(model.checkpoint.network, GraphNetwork)
+    first = f"fine-tune it for that (finetune, task {name!r}), or " if can_learn else ""
     raise BertsmithError(f"{model.folder} has no head to {what} (heads there: {there}); {first}give another model.")
 
 

@@ -171,6 +171,8 @@ def test_what_a_graph_cannot_do(pairs, tmp_path):
     ):
         with pytest.raises(BertsmithError, match=r"is a graph: it .* Give the folder that it was written from\."):
             refused()
+    with pytest.raises(BertsmithError, match=r"has no head to tag words \(heads there: classify\); give another model"):
+        graph.tag(TEXTS)
     for learn in ({}, {"lora": 4}):
         with pytest.raises(BertsmithError, match="holds an ONNX graph and no weights: it answers and cannot learn"):
             bertsmith.finetune("classify", reviews(), reviews("a"), model=graph.folder, out=tmp_path / "out", **learn)
