@@ -148,6 +148,20 @@ def test_it_is_told_and_travels(pairs):
     assert again.classify(TEXTS[0]).answers == graph.classify(TEXTS[0]).answers
 
 
+def test_sessions_are_few(pairs):
+    """Each number of threads has its own, with all weights in it; the one that was asked longest ago goes."""
+    graph, before = bertsmith.load(pairs["mood"][1].folder), torch.get_num_threads()
+    sessions = []
+    try:
+        for threads in (3, 2, 3, 4, 3):
+            torch.set_num_threads(threads)
+            assert graph.classify(TEXTS[0]).answers
+            sessions.append(list(graph.checkpoint.network.graph.sessions))
+    finally:
+        torch.set_num_threads(before)
+    assert sessions == [[3], [3, 2], [2, 3], [3, 4], [4, 3]]
+
+
 def test_what_a_graph_cannot_do(pairs, tmp_path):
     (model, graph), vectors = pairs["mood"], pairs["vectors"][1]
     data = [{"text": text, "label": "good"} for text in TEXTS]

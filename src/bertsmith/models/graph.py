@@ -26,6 +26,7 @@ from bertsmith.models.network import Network
 HIDDEN, VECTOR = "last_hidden_state", "sentence_embedding"
 SCORES = ("logits", "start_logits", "end_logits")
 WANTED = "wanted"  # an input of our own that may be left out: which places are to have scores
+SESSIONS = 2  # of one graph at a time: who asks in threads of many kinds would hold its weights as many times
 RUN = 48  # padded tokens that take about as long as another run
 WEIGHTS = ("embed", "blocks", "order", "final_norm")  # what only a network with weights has
 
@@ -95,18 +96,20 @@ class GraphFile:
 
     def prepare(self, threads: int) -> None:
         """For whoever will ask with so many threads: opening takes as long as a hundred short texts."""
-        self._find_session(threads)
+        self._find_session(threads, is_used=True)
 
     def _find_session(self, threads: int | None = None, is_used: bool = False) -> Any:
-        """One for so many threads; the one that a graph was opened with goes if nobody ever asked it."""
+        """One for so many threads, of the last few; the one that a graph was opened with goes if nobody asked it."""
         threads = self.threads or threads or torch.get_num_threads()
         with self.lock:
             if threads not in self.sessions:
-                self.sessions = {number: session for number, session in self.sessions.items() if number in self.used}
-                self.sessions[threads] = _open(self.path, threads)  # when the unused one has gone: each has all weights
+                asked = [number for number in self.sessions if number in self.used][1 - SESSIONS :]
+                self.sessions = {number: self.sessions[number] for number in asked}
+                self.sessions[threads] = _open(self.path, threads)  # when others have gone: each has all weights
+            self.sessions[threads] = session = self.sessions.pop(threads)  # the last one asked is the last one to go
             if is_used:
                 self.used.add(threads)
-            return self.sessions[threads]
+            return session
 
 
 def part_by_length(lengths: Sequence[int]) -> list[list[int]]:
