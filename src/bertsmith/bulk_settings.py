@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bertsmith.asking import Question, make_plain
 from bertsmith.data.shards import file_digest
+from bertsmith.models.graph import GraphNetwork
 
 if TYPE_CHECKING:
     from bertsmith.model import Model
@@ -62,7 +63,7 @@ def digest_model(model: "Model") -> str:
     """By the content of its folder, and of the base where it is an adapter: wherever it lies, it is the same model."""
     total = hashlib.sha256()
     for folder in [model.folder] if model.base is None else [model.base.folder, model.folder]:
-        for path in _list_files(folder):
+        for path in (*_list_files(folder), *_list_graph(model)):
             total.update(f"{path.relative_to(folder).as_posix()} {file_digest(path)}\n".encode())
     return total.hexdigest()
 
@@ -74,6 +75,12 @@ def _list_files(folder: Path) -> Iterator[Path]:
             yield from (inner for inner in sorted(path.iterdir()) if inner.is_file() and inner.suffix in READ)
         elif path.is_file() and path.suffix in READ:
             yield path
+
+
+def _list_graph(model: "Model") -> list[Path]:
+    """The files of a model that has no weights, which lie in a folder of their own."""
+    network = model.checkpoint.network
+    return network.graph.files if isinstance(network, GraphNetwork) else []
 
 
 def _show(value: Any) -> str:

@@ -4,10 +4,7 @@ In: a model and the name of a form. Out: a folder that is there whole or not at 
 """
 
 import re
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -19,13 +16,15 @@ from bertsmith.evaluating import find_kind, open_table, prepare
 from bertsmith.evaluation.scoring import score_examples
 from bertsmith.export.heads import pick_head
 from bertsmith.export.onnx_folder import write_graph
+from bertsmith.export.placing import refuse_sources, written_new
 from bertsmith.export.plain import name_class, write_plain
 from bertsmith.export.shipping import write_shipped
 from bertsmith.loading import load
 from bertsmith.model import Model
 from bertsmith.models.adapter_folders import is_adapter
-from bertsmith.models.files import take_folder, written_aside
-from bertsmith.models.graph import GRAPHS, open_graph
+from bertsmith.models.files import take_folder
+from bertsmith.models.graph import open_graph
+from bertsmith.models.hub import GRAPHS
 from bertsmith.tasks.catalog import find_task
 from bertsmith.tasks.measures import LOWER_IS_BETTER
 from bertsmith.training.choices import TaskChoices
@@ -89,19 +88,18 @@ def export_model(
         own = {name: adapter.folder for name, adapter in source.adapters.items()}
         exact = to != "onnx" or (source.device.type == "cpu" and source.dtype == "float32")
         model = source if exact and not beside else load(source.folder, device="cpu", adapters={**own, **beside})
-    if folder.resolve() == model.folder.resolve():
-        raise BertsmithError(f"{folder} is the model itself, which would be lost; give another folder to write to.")
-    with _written_new(folder, overwrite) as aside:
+    refuse_sources(model, folder)
+    with written_new(folder, overwrite) as aside:
         if to == "transformers":
             chosen = pick_head(model, head)
             write_plain(chosen, aside, store or STORES[to])
-            left = [name for name, other in model.adapters.items() if other is not chosen]
+            left = [name for name, other in model.adapters.items() if other.checkpoint is not chosen.checkpoint]
             found = Exported(folder, to, store or STORES[to], _measure(aside), name_class(aside), left)
         elif to == "onnx":
             chosen, kept = pick_head(model, head), store or STORES[to]
             agreement = write_graph(chosen, aside, kept)
             metric, scores = ("", None) if data is None else _score_both(chosen, aside, kept, data, limit)
-            left = [name for name, other in model.adapters.items() if other is not chosen]
+            left = [name for name, other in model.adapters.items() if other.checkpoint is not chosen.checkpoint]
             found = Exported(
                 folder, to, kept, _measure(aside), name_class(aside), left, {"": agreement.usual}, agreement.largest,
                 metric, scores,
@@ -164,24 +162,6 @@ def _check_adapters(given: Mapping[str, str | Path] | None) -> dict[str, Path]:
                 "heads with --members."
             )
     return found
-
-
-@contextmanager
-def _written_new(folder: Path, overwrite: bool) -> Iterator[Path]:
-    """As `written_aside`, and nothing of what was there before stays."""
-    is_full = folder.is_dir() and any(folder.iterdir())
-    if is_full and not overwrite:
-        raise BertsmithError(f"{folder} is not empty; give another folder, or overwrite it (--overwrite).")
-    if is_full and not ((folder / "config.json").exists() or is_adapter(folder)):
-        raise BertsmithError(f"{folder} holds no model, so it is not overwritten; give another folder.")
-    old: Path | None = None
-    with written_aside(folder) as aside:
-        yield aside
-        if folder.is_dir():
-            old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
-            folder.rename(old / folder.name)
-    if old is not None:
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def _measure(folder: Path) -> dict[str, int]:

@@ -11,6 +11,7 @@ from bertsmith.errors import BertsmithError
 from bertsmith.models.adapter_folders import MEMBERS, is_adapter
 from bertsmith.models.adapters import choose_sentence, read_adapter
 from bertsmith.models.files import TASK_FILE, read_json
+from bertsmith.models.graph import GraphNetwork
 from bertsmith.tasks.catalog import HOMES
 from bertsmith.tasks.zero_shot import judges_labels
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from bertsmith.model import Model
 
 NAMED, DEFAULTS = "adapters", "default_for"  # in a base's bertsmith.json
+DOES = "does"  # in that of a model which was an adapter: the job that it was declared for
 ZERO_SHOT = "zero-shot"
 # What may have a default among a base's adapters, and the task that such an adapter learnt.
 JOBS = {
@@ -98,9 +100,12 @@ def put_adapter(model: "Model", given: str | Path) -> "Model":
 
 
 def find_declared(model: "Model", job: str) -> "Model | None":
-    """The adapter that the folder declares for a job, itself too; nobody where the model has a head of its own."""
+    """The adapter that the folder declares for a job, itself too; a model that was one; nobody where the model has a
+    head of its own."""
     if job in model.checkpoint.heads:
         return None
+    if model.trained.get(DOES) == job:
+        return model
     base = model.base or model
     declared = base.adapters.get(base.trained.get(DEFAULTS, {}).get(job, ""))
     return declared if model in (base, declared) else None
@@ -141,7 +146,8 @@ def find_home(model: "Model", head: str, what: str, task: str, pairs: bool | Non
     there = ", ".join(name for name in model.checkpoint.heads if name != "pool") or "none"
     there += f"; of its adapters: {', '.join(model.adapters)}" if model.adapters else ""
     name = task if task in HOMES else head
-    first = f"fine-tune it for that (finetune, task {name!r}), or " if name in HOMES else ""
+    can_learn = name in HOMES and not isinstance(model.checkpoint.network, GraphNetwork)
+    first = f"fine-tune it for that (finetune, task {name!r}), or " if can_learn else ""
     raise BertsmithError(f"{model.folder} has no head to {what} (heads there: {there}); {first}give another model.")
 
 

@@ -89,6 +89,23 @@ def test_every_family_and_head(family, head, store, tmp_path):
         assert distance(ours, other) < BOUNDS[store]
 
 
+@pytest.mark.parametrize("store", BOUNDS)
+@pytest.mark.parametrize("family", [family for family, head in CASES if head == "mask"])
+def test_words_are_scored_where_they_are_wanted(family, store, tmp_path):
+    """An input that nobody needs to give: others are told of those that they know."""
+    reference = make_reference(family, "mask")
+    session = start(build_graph(as_model(load_saved(reference, tmp_path), tmp_path), store))
+    assert "wanted" not in [one.name for one in session.get_inputs()]
+    given = lay(*make_rows(reference), reference.config.pad_token_id)
+    every = run(session, **given)["logits"]
+    known = {name: np.asarray(x) for name, x in given.items() if name in [one.name for one in session.get_inputs()]}
+    for share in (0.1, 0.5):
+        wanted = np.random.default_rng(0).random(known["input_ids"].shape) < share
+        (found,) = session.run(["logits"], {**known, "wanted": wanted.astype(np.int64)})
+        assert found.shape == (1, wanted.sum(), every.shape[-1])
+        assert distance(torch.tensor(found[0]), every[torch.tensor(wanted)]) < 1e-5
+
+
 def test_heads_of_pretraining_are_written_one_by_one(made, tmp_path):
     base, _ = made
     reference = transformers.BertForPreTraining.from_pretrained(base)
@@ -118,6 +135,19 @@ def test_vectors(modes, store, tmp_path):
     model.tokenizer = type("Any", (), {"limit": 60})()  # nothing is tokenized here
     found = agreed(model, GraphNetwork(GraphFile(path, threads=1), checkpoint.config, {}))
     assert found.usual <= found.largest < BOUNDS[store]
+
+
+def test_vectors_are_compared_apart_from_the_states(tmp_path):
+    """Beside states of thousands, each number of a vector of length 1 might be wrong."""
+    checkpoint = load_saved(make_reference("bert", ""), tmp_path)
+    with torch.no_grad():
+        checkpoint.network.order[-1].feed_norm.weight.mul_(5000)
+    means, firsts = (as_model(checkpoint, tmp_path, Pooling((mode,), normalize=True)) for mode in ("mean", "cls"))
+    path = tmp_path / "graph.onnx"
+    onnx.save(build_graph(firsts, "fp32"), path)
+    means.tokenizer = type("Any", (), {"limit": 60})()
+    found = onnx_folder.compare_graph(means, GraphNetwork(GraphFile(path, threads=1), checkpoint.config, {}))
+    assert found.largest > 10 * onnx_folder.FURTHEST["fp32"] and found.usual > 10 * onnx_folder.FURTHEST["fp32"]
 
 
 def test_a_row_in_int8_is_the_same_in_any_batch(tmp_path):
@@ -170,6 +200,7 @@ def test_large_weights_lie_beside_the_graph(made, tmp_path, monkeypatch):
     bertsmith.export_model(made[0], tmp_path / "out", to="onnx", head="embed")
     assert {path.name for path in (tmp_path / "out" / "onnx").iterdir()} == {"model.onnx", "model.onnx_data"}
     assert (tmp_path / "out" / "onnx" / "model.onnx").stat().st_size < 60_000
+    assert len({path.stat().st_mode for path in (tmp_path / "out" / "onnx").iterdir()}) == 1  # a server reads both
     start(tmp_path / "out" / "onnx" / "model.onnx")
 
 
@@ -211,9 +242,10 @@ def test_a_graph_that_loses_too_much_is_not_written(made, tmp_path, monkeypatch)
 
 def test_a_wrong_graph_is_not_written(made, tmp_path, monkeypatch):
     monkeypatch.setattr(GraphNetwork, "forward", lambda self, batch: torch.full((4, 2), torch.nan))
-    with pytest.raises(BertsmithError, match="differs from the model by nan of its largest score; nothing was written"):
-        bertsmith.export_model(made[1]["mood"], tmp_path / "out", to="onnx")
-    assert not (tmp_path / "out").exists()
+    for store in BOUNDS:
+        with pytest.raises(BertsmithError, match="differs from the model by nan of its largest score; nothing was wr"):
+            bertsmith.export_model(made[1]["mood"], tmp_path / "out", to="onnx", store=store)
+        assert not (tmp_path / "out").exists()
 
 
 def test_mistakes(made, tmp_path, monkeypatch):

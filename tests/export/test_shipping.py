@@ -240,6 +240,20 @@ def test_what_cannot_be_put_together(made, tmp_path):
     refused("adapters are put together in the compact form alone", to="transformers", adapters=adapters)
 
 
+@pytest.mark.parametrize("to", ["transformers", "onnx", "compact"])
+def test_what_an_adapter_was_declared_for_it_does_alone(model, tmp_path, to):
+    """Its head is one of classes, and only the base's folder said that they are those of `follows`."""
+    if to == "compact":
+        source, options = bertsmith.export_model(model, tmp_path / "plain", head="order").folder, {}
+    else:
+        source, options = model, {"head": "follows"}
+    exported = bertsmith.export_model(source, tmp_path / "out", to=to, **options)
+    found = bertsmith.load(exported.folder)
+    assert scores(found.follows(*PAIR)) == pytest.approx(scores(model.follows(*PAIR)), abs=0.02)
+    assert scores(found.classify(*PAIR)) == pytest.approx(scores(model.follows(*PAIR)), abs=0.02)
+    assert "follows" in make_card("order", found).jobs and "order" not in exported.left_out
+
+
 def test_an_adapter_alone_is_written_whole(made, tmp_path):
     folder = made[1]["mood"]
     bertsmith.export_model(folder, tmp_path / "mood", to="compact", store="fp32")

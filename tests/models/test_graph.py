@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import onnx
 import pytest
+import torch
 from export.made import make_all
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,10 +16,11 @@ from starlette.testclient import TestClient
 from whole.tiny import make_encoder, reviews
 
 import bertsmith
+from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
 from bertsmith.inspect import ablate, ablate_answer, attention, attribute, input, lens, step, word_vectors
 from bertsmith.model import Model
-from bertsmith.models.graph import RUN, part_by_length
+from bertsmith.models.graph import RUN, GraphFile, part_by_length
 from bertsmith.serving.http.app import create_app
 from bertsmith.serving.local import Local
 from bertsmith.serving.residents import Residents
@@ -106,6 +108,29 @@ def test_rows_of_all_lengths_at_once(pairs):
             assert words == same and numbers == pytest.approx(close, **CLOSE)
 
 
+def test_words_are_scored_where_they_are_wanted(pairs, monkeypatch):
+    """As everywhere; of rows that are run together and have no such place nothing is read."""
+    network = pairs["fill"][1].checkpoint.network
+    random, lengths = np.random.default_rng(0), (3, 60, 4, 59, 3, 60, 60)
+    assert sorted(map(sorted, part_by_length(lengths))) == [[0, 2, 4], [1, 3, 5, 6]]
+    batch = Batch.of([random.integers(5, 60, length).tolist() for length in lengths])
+    every, run, rows = network(batch), GraphFile._run, []
+
+    def count(self, some, *more):
+        rows.append(len(some.lengths))
+        return run(self, some, *more)
+
+    monkeypatch.setattr(GraphFile, "_run", count)
+    for places, expected in (([1], 3), ([0, 2, 64, 65, 130], 7), ([*range(len(batch.ids))], 7), ([248], 4)):
+        rows.clear()
+        found = network(batch.wanting(torch.tensor(places)))
+        torch.testing.assert_close(found[places], every[places], atol=1e-4, rtol=0)
+        others = [place for place in range(len(batch.ids)) if place not in places]
+        assert found.shape == every.shape and not found[others].any() and sum(rows) == expected
+    alone = Batch.of([[7, 8, 9]])
+    torch.testing.assert_close(network(alone.wanting(torch.tensor([2])))[2], network(alone)[2], atol=1e-4, rtol=0)
+
+
 def test_vectors_and_states(pairs):
     model, graph = pairs["vectors"]
     np.testing.assert_allclose(graph.embed(TEXTS), model.embed(TEXTS), atol=1e-5)
@@ -121,6 +146,20 @@ def test_it_is_told_and_travels(pairs):
     assert graph.info()["parameters"] == model.info()["parameters"]
     again = pickle.loads(pickle.dumps(graph))
     assert again.classify(TEXTS[0]).answers == graph.classify(TEXTS[0]).answers
+
+
+def test_sessions_are_few(pairs):
+    """Each number of threads has its own, with all weights in it; the one that was asked longest ago goes."""
+    graph, before = bertsmith.load(pairs["mood"][1].folder), torch.get_num_threads()
+    sessions = []
+    try:
+        for threads in (3, 2, 3, 4, 3):
+            torch.set_num_threads(threads)
+            assert graph.classify(TEXTS[0]).answers
+            sessions.append(list(graph.checkpoint.network.graph.sessions))
+    finally:
+        torch.set_num_threads(before)
+    assert sessions == [[3], [3, 2], [2, 3], [3, 4], [4, 3]]
 
 
 def test_what_a_graph_cannot_do(pairs, tmp_path):
@@ -146,6 +185,8 @@ def test_what_a_graph_cannot_do(pairs, tmp_path):
     ):
         with pytest.raises(BertsmithError, match=r"is a graph: it .* Give the folder that it was written from\."):
             refused()
+    with pytest.raises(BertsmithError, match=r"has no head to tag words \(heads there: classify\); give another model"):
+        graph.tag(TEXTS)
     for learn in ({}, {"lora": 4}):
         with pytest.raises(BertsmithError, match="holds an ONNX graph and no weights: it answers and cannot learn"):
             bertsmith.finetune("classify", reviews(), reviews("a"), model=graph.folder, out=tmp_path / "out", **learn)
@@ -173,6 +214,23 @@ def test_served_beside_others(pairs):
             assert said[0]["score"] == pytest.approx(known[0]["score"], **CLOSE)
 
 
+def test_a_file_of_answers_knows_its_graph(pairs, tmp_path):
+    """Its folder's own files stay as they are when the graph is written anew."""
+    folder, source, out = tmp_path / "model", tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    shutil.copytree(pairs["mood"][1].folder, folder)
+    source.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    bertsmith.predict_file("classify", source, out, folder)
+    path = folder / "onnx" / "model.onnx"
+    graph = onnx.load(path)
+    bias = next(one for one in graph.graph.initializer if one.name == "head.out.bias")
+    bias.CopyFrom(onnx.numpy_helper.from_array(np.float32([9, -9]), bias.name))
+    onnx.save(graph, path)
+    with pytest.raises(BertsmithError, match=r"the model .* has changed"):
+        bertsmith.predict_file("classify", source, out, folder)
+    bertsmith.predict_file("classify", source, out, folder, overwrite=True)
+    assert {json.loads(line)["answers"][0]["label"] for line in out.read_text().splitlines()} == {"bad"}
+
+
 def test_files_that_are_no_such_graph(pairs, tmp_path):
     def change(name, content):
         folder = tmp_path / name
@@ -184,6 +242,9 @@ def test_files_that_are_no_such_graph(pairs, tmp_path):
         graph = onnx.load(folder / "onnx" / "model.onnx")
         graph.graph.input[0].name = "pixels"
         onnx.save(graph, folder / "onnx" / "model.onnx")
+
+    def rename_file(folder):
+        (folder / "onnx" / "model.onnx").rename(folder / "onnx" / "model_fp16.onnx")
 
     def tell(**changed):
         def write(folder):
@@ -201,10 +262,37 @@ def test_files_that_are_no_such_graph(pairs, tmp_path):
         "odd": (tell(architectures=5), "says no class, which is no head of"),
         "labels": (tell(id2label={"0": "a"}), "names 1 labels in id2label, but the classifier has 2"),
         "bare": (tell(architectures=["BertModel"]), r"says BertModel, which is no head of .*model\.onnx"),
+        "renamed": (rename_file, r"no graph of a name that is known: it has onnx/model_fp16\.onnx; rename the one"),
+        "absent": (lambda folder: (folder / "onnx" / "model.onnx").unlink(), "has no weights; looked for"),
     }
     for name, (content, told) in cases.items():
         with pytest.raises(BertsmithError, match=told):
             bertsmith.load(change(name, content))
+    for name, size, told in (("vectors", "hidden_size", "width of 64, .* has one of 32"),
+                             ("fill", "vocab_size", r"vocabulary of 64, .* has one of \d+")):  # fmt: skip
+        folder = shutil.copytree(pairs[name][1].folder, tmp_path / f"{name} of another")
+        tell(**{size: 64})(folder)
+        with pytest.raises(BertsmithError, match=f"tells of a {told}; they do not belong together"):
+            bertsmith.load(folder)
+
+
+def test_graphs_of_others(pairs, tmp_path):
+    """Beside the settings, as half numbers, and silent on how many labels there are."""
+    model, graph = pairs["mood"]
+    folder = shutil.copytree(graph.folder, tmp_path / "theirs")
+    theirs = onnx.load(folder / "onnx" / "model.onnx")
+    shutil.rmtree(folder / "onnx")
+    (output,) = theirs.graph.output
+    half = onnx.helper.make_node("Cast", [theirs.graph.node[-1].input[0]], ["logits"], to=onnx.TensorProto.FLOAT16)
+    theirs.graph.node[-1].CopyFrom(half)
+    output.CopyFrom(onnx.helper.make_tensor_value_info("logits", onnx.TensorProto.FLOAT16, ["batch", "labels"]))
+    onnx.save(theirs, folder / "model.onnx")
+    found = bertsmith.load(folder)
+    assert found.info()["graph"] == "model.onnx"
+    known = bertsmith.load(model.folder)  # which nobody served
+    for ours, others in zip(known.classify(TEXTS), found.classify(TEXTS), strict=True):
+        (words, numbers), (same, close) = flat(ours.answers), flat(others.answers)
+        assert words == same and numbers == pytest.approx(close, abs=2e-3)
 
 
 def test_weights_come_first_and_a_graph_that_fails_says_so(pairs, tmp_path):

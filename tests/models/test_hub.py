@@ -255,6 +255,19 @@ def test_pickles_only_where_there_are_no_safetensors(cache: Path, monkeypatch: p
     assert stub.asked[0][3][-1] == "pytorch_model*.bin"
 
 
+@pytest.mark.parametrize("weights", ["", "model.safetensors", "pytorch_model.bin"])
+def test_a_graph_only_where_there_are_no_weights(cache: Path, monkeypatch: pytest.MonkeyPatch, weights: str):
+    """One of many that say the same in other precisions."""
+    graphs = ["onnx/model.onnx", "onnx/model.onnx_data", "onnx/model_fp16.onnx", "onnx/model_quantized.onnx"]
+    stub = install(monkeypatch, Stub(cache, ("config.json", *([weights] if weights else []), *graphs)))
+    monkeypatch.setattr(
+        stub, "snapshot_download", lambda name, **options: stub.asked.append(options) or str(put(cache, name))
+    )
+    hub.fetch("m")
+    asked = [pattern for pattern in stub.asked[0]["allow_patterns"] if "onnx" in pattern]
+    assert asked == ([] if weights else graphs[:2])
+
+
 def test_the_pickle_of_a_dense_module(cache: Path, monkeypatch: pytest.MonkeyPatch):
     """Older sentence-transformers models have safetensors for the encoder alone."""
     files = ("config.json", "model.safetensors", "2_Dense/pytorch_model.bin", "3_Dense/model.safetensors")

@@ -59,20 +59,27 @@ class Graph:
         self.inputs.append(helper.make_tensor_value_info(name, TensorProto.INT64, list(axes)))
         return name
 
+    def take_or(self, name: str, axes: Sequence[str], otherwise: Array) -> str:
+        """One that has a value where nobody gives it, and that runtimes do not tell among those that they need."""
+        self.arrays[name] = otherwise
+        return self.take(name, axes)
+
     def give(self, value: str, name: str, axes: Sequence[str | int]) -> None:
         self.nodes.append(helper.make_node("Identity", [value], [name], name=name))
         self.outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, list(axes)))
 
     def make(self, name: str, notes: Mapping[str, str]) -> Any:
+        """Weights move into it one by one: who makes a whole graph of them has all of them three times."""
         from bertsmith import __version__
 
-        weights = [numpy_helper.from_array(array, key) for key, array in self.arrays.items()]
-        graph = helper.make_graph(self.nodes, name, self.inputs, self.outputs, weights)
+        graph = helper.make_graph(self.nodes, name, self.inputs, self.outputs)
         model = helper.make_model(
             graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=FORM,
             producer_name="bertsmith", producer_version=__version__,
         )  # fmt: skip
         helper.set_model_props(model, dict(notes))
+        for key in list(self.arrays):
+            model.graph.initializer.append(numpy_helper.from_array(self.arrays.pop(key), key))
         return model
 
 

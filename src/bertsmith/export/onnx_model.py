@@ -14,7 +14,7 @@ from bertsmith.export.onnx_distances import DistanceNodes
 from bertsmith.layers.config import Config, HeadShape
 from bertsmith.layers.linear import Linear
 from bertsmith.layers.pooling import Pooling
-from bertsmith.models.graph import HIDDEN, VECTOR
+from bertsmith.models.graph import HIDDEN, VECTOR, WANTED
 
 if TYPE_CHECKING:
     from bertsmith.model import Model
@@ -35,7 +35,7 @@ def build_graph(model: "Model", store: str) -> Any:
             f"{model.folder} has the heads {', '.join(answering)}, and a graph answers for one; name it (--head)."
         )
     name = next(iter(answering), None)
-    builder = _Builder(checkpoint.network, store, by_choices=name == "choose")
+    builder = _Builder(checkpoint.network, store, name or "")
     if name is None:
         builder.give_vectors(builder.encode(), model.sentence.pooling)
     else:
@@ -46,7 +46,8 @@ def build_graph(model: "Model", store: str) -> Any:
 class _Builder:
     """Tokens lie in rows of one table, (batch × length, width), but for attention."""
 
-    def __init__(self, network: Any, store: str, by_choices: bool) -> None:
+    def __init__(self, network: Any, store: str, head: str) -> None:
+        by_choices = head == "choose"
         self.network, self.config = network, network.config
         self.graph = g = Graph()
         self.plain = Weights(g)
@@ -63,9 +64,20 @@ class _Builder:
         self.length = g.op("Gather", g.op("Shape", self.ids), g.constant(1))  # a number
         self.places = g.op("Range", g.constant(0), self.length, g.constant(1))
         self.distances = DistanceNodes(network, g, self.weights, self.length, self.places)
+        self.wanted = self._want() if head == "mask" else ""  # where all words of a vocabulary get a score
 
-    def encode(self, firsts: bool = False) -> str:
-        """The last hidden states, (batch × length, width); or those of the first tokens alone, (batch, width)."""
+    def _want(self) -> str:
+        """The rows of the table, padding too, whose scores are wanted: all, unless others are given."""
+        g = self.graph
+        given = g.take_or(WANTED, ["rows", "places"], np.ones((1, 1), np.int64))
+        flat = g.op("Reshape", g.op("Expand", given, self.shape), g.constant([-1]))
+        return g.op("Squeeze", g.op("NonZero", flat), g.constant([0]))
+
+    def encode(self, reads: str = "") -> str:
+        """The last hidden states, (batch × length, width); or those that are read alone, (batch | wanted, width).
+
+        `reads` is "first" of the first tokens, "wanted" of the wanted ones: the last block computes no others.
+        """
         x = entry = self._embed()
         seen = self._see()
         turns: dict[float, Turns] = {}
@@ -76,10 +88,10 @@ class _Builder:
             theta = c.local_theta if is_local else c.theta
             if c.position == "rotary" and theta not in turns:
                 turns[theta] = self._turns(theta)
-            last = firsts and layer == c.depth - 1
-            x = self._block(x, block, f"block_{number}", seen[is_local], turns.get(theta), last)
-            if c.kernel and not layer:
-                x = self._convolve(x, entry)
+            looks = bool(c.kernel and not layer)  # at all places of this layer's states
+            last = reads if layer == c.depth - 1 else ""
+            x = self._block(x, block, f"block_{number}", seen[is_local], turns.get(theta), "" if looks else last)
+            x = self._pick(self._convolve(x, entry), last) if looks else x
         return x if self.network.final_norm is None else self._norm(x, self.network.final_norm, "final_norm")
 
     def _convolve(self, x: str, entry: str) -> str:
@@ -92,7 +104,7 @@ class _Builder:
     def give_scores(self, name: str) -> None:
         g, head = self.graph, self.network.heads[name]
         shape: HeadShape = head.shape
-        x = self.encode(firsts=shape.reads == "first")
+        x = self.encode("wanted" if self.wanted else shape.reads if shape.reads == "first" else "")
         x = self._pool(x, "mean") if shape.reads == "mean" else x
         if head.dense is not None:
             x = self._act(self._linear(x, head.dense, "head.dense"), shape.activation)
@@ -107,12 +119,20 @@ class _Builder:
                 x, axes = g.op("Reshape", x, g.op("Slice", self.shape, *map(g.constant, ([0], [2])))), self.axes[:2]
                 return g.give(x, "logits", axes)
             return g.give(x, "logits", ["batch", shape.outputs])
-        x = g.op("Reshape", x, g.op("Concat", self.shape, g.constant([shape.outputs]), axis=0))
+        x = g.op("Reshape", x, g.op("Concat", self._find_shape(), g.constant([shape.outputs]), axis=0))
         if name == "span":
             for part, each in zip(g.ops("Split", 2, x, axis=2, num_outputs=2), ("start", "end"), strict=True):
                 g.give(g.op("Squeeze", part, g.constant([2])), f"{each}_logits", self.axes)
         else:
             g.give(x, "logits", [*self.axes, shape.outputs])
+
+    def _find_shape(self) -> str:
+        """Of the scores of tokens, without their last axis; where only some are wanted, those of one row."""
+        if not self.wanted:
+            return self.shape
+        g, count = self.graph, self.graph.op("Shape", self.wanted)
+        is_all = g.op("Equal", count, g.op("ReduceProd", self.shape))
+        return g.op("Where", is_all, self.shape, g.op("Concat", g.constant([1]), count, axis=0))
 
     def give_vectors(self, hidden: str, pooling: Pooling) -> None:
         """The last hidden states, and what `embed` makes of them."""
@@ -163,28 +183,28 @@ class _Builder:
         angles = g.op("Mul", places, g.constant(speeds))
         return g.op("Cos", angles), g.op("Sin", angles)
 
-    def _block(self, x: str, block: Any, name: str, seen: str, turns: Turns | None, firsts: bool) -> str:
-        """All states, or of the first tokens alone, where nobody reads the others."""
+    def _block(self, x: str, block: Any, name: str, seen: str, turns: Turns | None, reads: str) -> str:
+        """All states, or those alone that are read."""
         g, first, second = self.graph, f"{name}.attention", f"{name}.feed"
         is_pre = self.config.pre_norm
         read = self._norm(x, block.attention_norm, f"{first}.norm") if is_pre else x
-        x = self._pool(x, "cls") if firsts else x
-        x = g.op("Add", self._attend(read, block.attention, first, seen, turns, firsts), x)
+        x = self._pick(x, reads)
+        x = g.op("Add", self._attend(read, block.attention, first, seen, turns, reads), x)
         x = x if is_pre else self._norm(x, block.attention_norm, f"{first}.norm")
         read = self._norm(x, block.feed_norm, f"{second}.norm") if is_pre else x
         x = g.op("Add", self._feed(read, block.feed, second), x)
         return x if is_pre else self._norm(x, block.feed_norm, f"{second}.norm")
 
-    def _attend(self, x: str, attention: Any, name: str, seen: str, turns: Turns | None, firsts: bool) -> str:
+    def _attend(self, x: str, attention: Any, name: str, seen: str, turns: Turns | None, reads: str) -> str:
         g, heads, width = self.graph, self.config.heads, self.config.width
-        size = width // heads
+        size, firsts = width // heads, reads == "first"
         matrices = attention.qkv.dense_weight().split(width)
         biases = (None,) * 3 if attention.qkv.bias is None else attention.qkv.bias.split(width)
         rows = g.op("Concat", g.constant([-1]), self._just(self.length), g.constant([heads, size]), axis=0)
         found = []
         for part, matrix, bias in zip("qkv", matrices, biases, strict=True):
             alone = firsts and part == "q"
-            read, shape = (self._pool(x, "cls"), g.constant([-1, 1, heads, size])) if alone else (x, rows)
+            read, shape = (self._pick(x, reads), g.constant([-1, 1, heads, size])) if alone else (x, rows)
             factor = self.distances.divisor**-0.5 if part == "q" else 1.0
             each = self.weights.multiply(read, f"{name}.{part}", matrix, bias, factor)
             each = g.op("Transpose", g.op("Reshape", each, shape), perm=[0, 2, 1, 3])  # (batch, heads, length, size)
@@ -196,7 +216,14 @@ class _Builder:
         scores = g.op("Add", g.op("MatMul", q, g.op("Transpose", k, perm=[0, 1, 3, 2])), seen)
         scores = self.distances.compare(scores, q, k, attention.qkv, name, firsts)
         mixed = g.op("Transpose", g.op("MatMul", g.op("Softmax", scores, axis=-1), v), perm=[0, 2, 1, 3])
-        return self._linear(self._flat(mixed, width), attention.out, f"{name}.out")
+        mixed = self._flat(mixed, width)
+        return self._linear(mixed if firsts else self._pick(mixed, reads), attention.out, f"{name}.out")
+
+    def _pick(self, x: str, reads: str) -> str:
+        """Of the table's rows those that are read."""
+        if reads == "wanted":
+            return self.graph.op("Gather", x, self.wanted)
+        return self._pool(x, "cls") if reads == "first" else x
 
     def _turn(self, x: str, turns: Turns) -> str:
         g, (cos, sin) = self.graph, turns

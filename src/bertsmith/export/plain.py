@@ -35,8 +35,8 @@ def write_plain(model: "Model", folder: Path, store: str = "fp32") -> None:
 def refuse_features(model: "Model") -> None:
     if model.checkpoint.network.features is not None:
         raise BertsmithError(
-            f"the head of {model.folder} reads features of several layers, which no class of transformers does; its "
-            "bare encoder can be written (--head embed)."
+            f"the head of {model.folder} reads features of several layers, which others do not; its bare encoder can "
+            "be written (--head embed)."
         )
 
 

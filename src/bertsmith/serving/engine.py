@@ -21,6 +21,7 @@ from torch import Tensor
 
 from bertsmith.errors import BertsmithError
 from bertsmith.model import Model
+from bertsmith.models.graph import GraphNetwork
 from bertsmith.serving.asks import Refusal
 from bertsmith.serving.passes import Together, Wanted, find_encoder
 from bertsmith.serving.queue import FairQueue, Piece, Ticket, count_ahead, gone, late
@@ -78,9 +79,9 @@ class Engine:
         self.batches = self.rows = self.tokens = 0
         self.stopping = False
         self.reading: dict[str, tuple[float, int]] = {}  # of each thread at work, when it began and how many tokens
-        hands, cores = share_cores(device)
+        hands, self.cores = share_cores(device)  # of each thread
         self.threads = [
-            threading.Thread(target=self._run, args=(cores,), name=f"engine-{number}", daemon=True)
+            threading.Thread(target=self._run, args=(self.cores,), name=f"engine-{number}", daemon=True)
             for number in range(hands)
         ]
         for thread in self.threads:
@@ -212,6 +213,8 @@ class Queued(Predictor):
 def put_on(model: Model, engine: Engine) -> None:
     """From now on what this model is asked goes through the queue."""
     old = model.predictor
+    if isinstance(old.network, GraphNetwork):
+        old.network.graph.prepare(engine.cores)
     queued = Queued(old.network, old.device, old.budget)
     object.__setattr__(queued, "engine", engine)  # the others are fixed once and for all, and so is this
     model.predictor = queued

@@ -20,6 +20,8 @@ def _tune(task: str, folder: str, train: str) -> str:
 
 
 _ANY = Need("Every model can do this.", "bertsmith serve", head=False)
+_OWN = Need("Every model that is no graph with a head can do this.", "bertsmith serve", head=False)
+_LOOKS = Need("Every model with weights can do this.", "bertsmith serve", head=False)
 _MASKS = Need(
     "This needs a model with a head for masked words, as pretrained BERTs have it.",
     "bertsmith serve --model google-bert/bert-base-uncased --download",
@@ -42,7 +44,9 @@ NEEDS: dict[str, Need] = {
     "attribution": Need(
         "This needs a model that was fine-tuned for a task.", _tune("classify", "my-model", "train.csv")
     ),
-    **dict.fromkeys(("embed", "hidden", "similar", "tokenize", "decode", "attention", "step", "senses"), _ANY),
+    **dict.fromkeys(("tokenize", "decode"), _ANY),
+    **dict.fromkeys(("embed", "hidden", "similar"), _OWN),
+    **dict.fromkeys(("attention", "step", "senses"), _LOOKS),
 }
 
 _TOWER = (

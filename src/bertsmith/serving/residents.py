@@ -12,6 +12,7 @@ from typing import Any
 
 from bertsmith.errors import BertsmithError
 from bertsmith.model import Model
+from bertsmith.models.graph import GraphNetwork
 from bertsmith.resident import find_declared, rank_how
 from bertsmith.searching import Index
 from bertsmith.serving.asks import Card, Refusal
@@ -28,7 +29,8 @@ PIPELINES = {
     "fill": "fill-mask",
 }
 JOBS_OF = {"tag": ("tag",), "span": ("answer",), "choose": ("choose",), "mask": ("fill",), "follows": ("follows",)}
-ALWAYS = ("embed", "hidden", "similar", "tokenize", "decode", "attention", "step", "senses")
+VECTORS, TOKENS, LOOKS = ("embed", "hidden", "similar"), ("tokenize", "decode"), ("attention", "step", "senses")
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 LENS, EXPLAINED = "mask", ("classify", "span", "tag", "mask", "choose", "follows")  # heads that can be looked through
 
 
@@ -106,7 +108,7 @@ def make_card(name: str, model: Model, can_search: bool = False) -> Card:
     main = next((PIPELINES[job] for job in PIPELINES if job in own), "feature-extraction")
     return Card(
         id=name,
-        jobs=(*jobs, *ALWAYS, *(["search"] if can_search else [])),
+        jobs=(*jobs, *_list_common(model), *(["search"] if can_search else [])),
         pipeline=main,
         labels=tuple(model.checkpoint.labels),
         limit=_find_length(model),
@@ -116,7 +118,7 @@ def make_card(name: str, model: Model, can_search: bool = False) -> Card:
         device=str(model.device),
         family=str(model.checkpoint.settings.get("model_type", model.checkpoint.config.family)),
         batch_tokens=model.predictor.budget,
-        revision=digest(model.folder),
+        revision=digest(model),
         created=int(model.folder.stat().st_mtime),
         prompts=tuple(model.embedder.sentence.prompts),
         mask=model.tokenizer.mask_token or "",
@@ -132,12 +134,21 @@ def _find_length(model: Model) -> int:
     return min(model.limit, length) if isinstance(length, int) else model.limit
 
 
+def _list_common(model: Model) -> tuple[str, ...]:
+    """What every encoder can be asked; a graph gives scores or vectors, and has no insides."""
+    network = model.checkpoint.network
+    if isinstance(network, GraphNetwork):
+        return (*(VECTORS if network.has_vectors else ()), *TOKENS)
+    return (*VECTORS, *TOKENS, *LOOKS)
+
+
 def list_jobs(model: Model) -> list[str]:
     """What the heads of one model can be asked; a head of classes is for numbers or for ranking, too."""
     heads = model.checkpoint.heads
     jobs = [job for head in heads for job in JOBS_OF.get(head, ())]
     jobs += ["follows"] * (find_declared(model, "follows") is not None)  # an adapter does it
-    jobs += ["lens"] * (LENS in heads) + ["attribution"] * any(head in heads for head in EXPLAINED)
+    if not isinstance(model.checkpoint.network, GraphNetwork):
+        jobs += ["lens"] * (LENS in heads) + ["attribution"] * any(head in heads for head in EXPLAINED)
     if "classify" not in model.checkpoint.heads:
         return jobs
     head: Any = model.checkpoint.network.heads["classify"]
@@ -148,11 +159,21 @@ def list_jobs(model: Model) -> list[str]:
     return [*jobs, "classify"]
 
 
-def digest(folder: Path) -> str:
-    """What the weights of a folder are known by."""
+def digest(model: Model) -> str:
+    """What the weights of a model are known by."""
     total = hashlib.sha256()
-    for path in sorted(folder.glob("*.safetensors")):
+    for path in _list_weights(model):
         with path.open("rb") as file:
             while block := file.read(1 << 22):
                 total.update(block)
     return total.hexdigest()[:16]
+
+
+def _list_weights(model: Model) -> list[Path]:
+    """The graph's files where it is one; else those of its folder, or of its encoder, which may lie in one below."""
+    network = model.checkpoint.network
+    if isinstance(network, GraphNetwork):
+        return network.graph.files
+    homes = (model.folder, model.sentence.encoder)
+    found = ([path for kind in WEIGHTS for path in sorted(home.glob(kind))] for home in homes)
+    return next((files for files in found if files), [])

@@ -40,8 +40,8 @@ class GuessWord(Task[WordPlace, bool]):
         """For each hidden piece whether it is the likeliest."""
         asked = [row for row in rows if isinstance(row, MaskRow)]
         starts = batch.bounds[:-1].tolist()
-        hidden = network(batch)
         at = [start + place for start, row in zip(starts, asked, strict=True) for place in row.at]
+        hidden = network(batch.wanting(torch.tensor(at, device=batch.ids.device)))
         wanted = [id for row in asked for id in row.wanted]
         found = list(self._likeliest(network, hidden, batch, at))
         right = torch.cat(found) == torch.tensor(wanted, device=hidden.device)
