@@ -37,7 +37,7 @@ class Training:
     smoothing: float = 0.0
     r_drop: float = 0.0
     adversarial: float = 0.0  # how strongly the answer to a text that was moved is drawn to that of the text itself
-    adversarial_reach: float = 0.05  # how far it is moved, as a share of its vectors' lengths
+    adversarial_reach: float = 0.03  # how far it is moved, as a share of its vectors' lengths
     seed: int = 42
     evaluate_every: int | None = None  # steps; None: after each epoch
     metric: str | None = None  # of the task; chooses the best checkpoint
