@@ -88,10 +88,10 @@ class _Builder:
             theta = c.local_theta if is_local else c.theta
             if c.position == "rotary" and theta not in turns:
                 turns[theta] = self._turns(theta)
-            looks = bool(c.kernel and not layer)  # at all places of this layer's states
             last = reads if layer == c.depth - 1 else ""
-            x = self._block(x, block, f"block_{number}", seen[is_local], turns.get(theta), "" if looks else last)
-            x = self._pick(self._convolve(x, entry), last) if looks else x
+            x = self._block(x, block, f"block_{number}", seen[is_local], turns.get(theta), last)
+            if c.kernel and not layer:
+                x = self._convolve(x, entry)
         return x if self.network.final_norm is None else self._norm(x, self.network.final_norm, "final_norm")
 
     def _convolve(self, x: str, entry: str) -> str:
