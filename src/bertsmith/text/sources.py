@@ -10,11 +10,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
 from bertsmith.errors import BertsmithError
-from bertsmith.text.records import count_row_groups, line_text, read_json_values, read_parquet_texts, record_text
+from bertsmith.text.records import line_text, list_row_groups, read_json_values, read_parquet_texts, record_text
 from bertsmith.text.streams import PACKINGS, decode, line_of, open_stream, read_blocks
 
 Unit = Literal["blank-line", "line", "file"]
@@ -28,6 +29,7 @@ FIELD = "text"  # of records, where it is not said
 LONGEST = 4 << 20  # bytes of one document; what is longer comes in several, so that memory stays bounded
 RECORD = 256 << 20  # bytes of one line of JSON Lines, which must be whole before it can be read
 PART = 16 << 20
+GROUP_PARTS = 16  # most parts of one row group of Parquet, each of which is read from the group's beginning
 _BLANK = re.compile(rb"\n[ \t\r\f\v]*\n")
 _MARK = b"\xef\xbb\xbf"
 
@@ -46,11 +48,17 @@ class Source:
 
 @dataclass(frozen=True)
 class Part:
-    """From `start` to `end` (None: to the end): bytes, or row groups of Parquet."""
+    """From `start` to `end` (None: to the end): bytes, or rows of Parquet."""
 
     source: Source
     start: int = 0
     end: int | None = None
+    share: float = 1.0  # of the source that it is
+
+    @property
+    def size(self) -> int:
+        """Bytes on the disk, about."""
+        return round(self.source.size * self.share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +116,7 @@ def cut_parts(sources: Iterable[Source], *, unit: Unit | None = None, size: int 
     parts: list[Part] = []
     for source in sources:
         if source.kind == "parquet" and not source.packing:
-            groups = count_row_groups(source.path)
-            step = max(1, groups * size // max(source.size, 1))
-            parts += [Part(source, at, min(at + step, groups)) for at in range(0, groups, step)]
+            parts += _cut_rows(source, size)
         elif source.packing or source.kind == "json" or _unit(source, unit) == "file" or source.size <= size:
             parts.append(Part(source))
         else:
@@ -226,7 +232,16 @@ def _cut_file(source: Source, bound: re.Pattern[bytes], size: int) -> list[Part]
                 break
             cuts.append(found.end())
             wanted = max(wanted + size, -(-found.end() // size) * size)
-    return [Part(source, start, end) for start, end in zip(cuts, [*cuts[1:], total], strict=True)]
+    return [Part(source, start, end, (end - start) / total) for start, end in pairwise([*cuts, total])]
+
+
+def _cut_rows(source: Source, size: int) -> list[Part]:
+    """Within row groups too: many writers put a million rows into one."""
+    groups = list_row_groups(source.path)
+    total = sum(groups)
+    step = max(1, total * size // max(source.size, 1), max(groups, default=0) // GROUP_PARTS)
+    cuts = [*range(0, total, step), total]
+    return [Part(source, start, end, (end - start) / total) for start, end in pairwise(cuts)]
 
 
 def _cut_stream(part: Part, unit: Unit, longest: int) -> Iterator[tuple[bytes, int, bool]]:

@@ -51,7 +51,7 @@ from bertsmith.text.tokenizer import Tokenizer
 
 REPORT, PAGE, ASKED = "report.json", "report.md", "settings.json"
 Say = Callable[[str], None]
-_STAGED = 3  # of how parts are made and what they tell: those that another version left are made anew
+_STAGED = 4  # of how parts are made and what they tell: those that another version left are made anew
 _PATIENCE = 10.0  # seconds between two lines about progress
 
 
