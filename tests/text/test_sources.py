@@ -6,6 +6,7 @@ import lzma
 import os
 import random
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 
 from bertsmith.errors import BertsmithError
 from bertsmith.text import streams
+from bertsmith.text.parts import cut_parts
 from bertsmith.text.records import read_json_values
-from bertsmith.text.sources import Part, cut_parts, list_sources, read_documents, read_part
+from bertsmith.text.sources import Part, list_sources, read_documents, read_part, tell_unread
 
 TEXTS = ["one\ntwo", "Grüße aus Köln", "三つ目。", "four"]
 
@@ -115,6 +117,17 @@ def test_folders_and_globs_in_order_each_file_once(tmp_path):
         write(tmp_path / name, '{"text": "x"}')
     names = [source.path.relative_to(tmp_path).as_posix() for source in list_sources([tmp_path, tmp_path / "b.txt"])]
     assert names == ["a/c.jsonl", "a/z.txt", "b.txt"]
+    for name in ("x.csv", "a/y.tar.gz", "a/z.csv", "LICENSE"):
+        write(tmp_path / name, "x")
+    unread = Counter()
+    assert len(list_sources([tmp_path, tmp_path / "b.txt"], unread)) == 3
+    assert tell_unread(unread) == [
+        "5 files in the folders were not read, as their names do not end as a text's does (2 .csv, 1 .png, 1 .tar.gz, "
+        "1 without an ending)."
+    ]
+    assert tell_unread({".pdf": 1})[0].startswith("1 file in the folders was not read, as its name does not end")
+    for name in ("x.csv", "a/y.tar.gz", "a/z.csv", "LICENSE"):
+        (tmp_path / name).unlink()
     os.mkfifo(tmp_path / "a/pipe.txt")  # reading it would never end
     assert len(list_sources([tmp_path])) == 3
     (tmp_path / "a/pipe.txt").unlink()
