@@ -32,14 +32,15 @@ from bertsmith.tasks.texts import take_threads
 from bertsmith.training import timing
 from bertsmith.training.advice import advise_half
 from bertsmith.training.deadline import Deadline
-from bertsmith.training.devices import Ranks, cast, choose_precision, joined, shard, whole_weights
+from bertsmith.training.devices import Ranks, choose_precision, joined, shard, whole_weights
 from bertsmith.training.flops import count_flops
 from bertsmith.training.folder import RUN, RunFolder, refuse_source
 from bertsmith.training.loop import Loop, Outcome, OutOfTime, Watcher
+from bertsmith.training.planning import tell_plan
 from bertsmith.training.preparing import Say
-from bertsmith.training.pretraining import HeldOut, PretrainingStudy
-from bertsmith.training.pretraining_settings import IDLE, Pretraining
-from bertsmith.training.pretraining_start import Start, prepare, tell_plan
+from bertsmith.training.pretraining import HeldOut
+from bertsmith.training.pretraining_settings import IDLE
+from bertsmith.training.pretraining_start import Start, make_study, open_held_out, prepare
 from bertsmith.training.purposes import refuse_unread
 from bertsmith.training.recipes import RECIPES, Recipe, find_recipe, fit_to_cpu
 from bertsmith.training.snapshot import Snapshot
@@ -106,7 +107,8 @@ def pretrain(
         start = prepare(corpus, chosen, ranks, base, download)
         say(start.origin)
         if plan:
-            tell_plan(start, minutes, ranks, say)
+            held_out = open_held_out(start, chosen.training, ranks, say)
+            tell_plan(start, minutes, ranks, say, count_read(start, held_out))
             return None
         folder = RunFolder(take_folder(out))
         asked = describe(start, minutes, model)
@@ -254,25 +256,6 @@ class Frozen:
     def take(self) -> Callable[[Path], None]:
         self.snapshot.take()
         return partial(write_folder, self.start)
-
-
-def make_study(start: Start, training: Pretraining, steps: int) -> PretrainingStudy:
-    return PretrainingStudy(start.corpus, start.made.objective, training, steps, start.size, start.made.rows)
-
-
-def open_held_out(start: Start, training: Pretraining, ranks: Ranks, say: Say) -> HeldOut | None:
-    """What scores the text that was held out; None where there is none, or none that rows can be made of."""
-    if not len(start.held_out.tokens):
-        say("no text was held out, so the encoder is not scored on any (bertsmith corpus build --held-out).")
-        return None
-    try:
-        study = make_study(replace(start, corpus=start.held_out), training, 1)
-        study.passes[-1].rows_of(0)
-    except BertsmithError as error:
-        say(f"the encoder is not scored on held-out text: {error}")
-        return None
-    precision = partial(cast, choose_precision(training.precision, ranks.device), ranks.device)
-    return HeldOut(study, start.checkpoint.network, ranks.device, precision)
 
 
 def open_speedometer(start: Start, ranks: Ranks, watchers: Sequence[Watcher]) -> Utilization:
