@@ -37,7 +37,7 @@ BLOCK = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 # Lines whose numbers are another machine's, or the size of a file.
-TIMED = re.compile(r"tokens/s|MB/s|\bkB;|\bMB;|\bs left|Measured in|take [\d.]+ s here| words, [\d.]+ s$")
+TIMED = re.compile(r"tokens/s|MB/s|\bkB;|\bMB;|\bs left|Measured in|to be scored here|memory: about| words, [\d.]+ s$")
 # The one training that takes a minute and more.
 SHORT = "bertsmith finetune --train examples/tickets.csv --out my-model"
 SHORTER = {SHORT: f"{SHORT} --max-steps 2"}

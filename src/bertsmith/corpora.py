@@ -10,6 +10,7 @@ import errno
 import json
 import os
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -68,7 +69,8 @@ def build_corpus(
     if engine not in ENGINES:
         raise BertsmithError(f"engine {engine!r} is not known; use one of {', '.join(ENGINES)}.")
     processes, target = take_count("processes", processes), take_folder(out)
-    listed = list_sources(sources)
+    unread: Counter[str] = Counter()
+    listed = list_sources(sources, unread)
     refuse_unread(listed, unit, FIELD if codes else field)  # a row of codes may be a record in any file
     excluded = list_excluded([exclude] if isinstance(exclude, str | Path) else exclude)
     _refuse_idle(settings, bool(excluded))
@@ -85,7 +87,7 @@ def build_corpus(
     if engine == "ray":  # its workers stand in a folder of their own
         listed = [replace(source, path=source.path.absolute()) for source in listed]
     building = target.parent / f".{target.name}.building"
-    build = Build(asked, settings, listed, excluded, loaded, building, processes, engine, say)
+    build = Build(asked, settings, listed, excluded, loaded, building, processes, engine, say, unread)
     _carry_out(build, target)
     return Corpus.open(target)
 

@@ -24,7 +24,7 @@ from bertsmith.loading import find_device, load
 from bertsmith.models.adapter_folders import find_encoder
 from bertsmith.models.checkpoint import load_checkpoint
 from bertsmith.models.families import find_family
-from bertsmith.models.files import read_json, read_settings, take_folder
+from bertsmith.models.files import read_any_settings, read_json, take_folder
 from bertsmith.models.hub import locate
 from bertsmith.objectives.making import ASIDE, GENERATOR, copy_weights
 from bertsmith.pretraining_results import HELD_OUT, describe_run, find_surprise, write_folder, write_results
@@ -32,16 +32,17 @@ from bertsmith.tasks.texts import take_threads
 from bertsmith.training import timing
 from bertsmith.training.advice import advise_half
 from bertsmith.training.deadline import Deadline
-from bertsmith.training.devices import Ranks, cast, choose_precision, joined, shard, whole_weights
+from bertsmith.training.devices import Ranks, choose_precision, joined, shard, whole_weights
 from bertsmith.training.flops import count_flops
 from bertsmith.training.folder import RUN, RunFolder, refuse_source
 from bertsmith.training.loop import Loop, Outcome, OutOfTime, Watcher
+from bertsmith.training.planning import tell_plan
 from bertsmith.training.preparing import Say
-from bertsmith.training.pretraining import HeldOut, PretrainingStudy
-from bertsmith.training.pretraining_settings import IDLE, Pretraining
-from bertsmith.training.pretraining_start import Start, prepare, tell_plan
+from bertsmith.training.pretraining import HeldOut
+from bertsmith.training.pretraining_settings import IDLE
+from bertsmith.training.pretraining_start import Start, make_study, open_held_out, prepare
 from bertsmith.training.purposes import refuse_unread
-from bertsmith.training.recipes import RECIPES, Recipe, find_recipe, fit_to_cpu
+from bertsmith.training.recipes import RECIPES, Recipe, find_recipe, fit_to_cpu, fit_to_trained
 from bertsmith.training.snapshot import Snapshot
 from bertsmith.training.timing import PLAN, Scoring, plan_steps, read_plan, read_scoring
 from bertsmith.training.utilization import Utilization, find_utilization
@@ -92,8 +93,10 @@ def pretrain(
     say = say or (lambda sentence: None)
     base = None if model is None else locate(model, download=download)
     where, recipe = find_device(device), recipe or choose_recipe(base)
-    fitted = fit_to_cpu(recipe, settings, base is None) if minutes is not None and where.type == "cpu" else {}
-    chosen = find_recipe(recipe, {**settings, **fitted})
+    gentle = {} if base is None else fit_to_trained(recipe, settings, find_limit(base))
+    given = {**settings, **gentle}
+    fitted = fit_to_cpu(recipe, given, base is None) if minutes is not None and where.type == "cpu" else {}
+    chosen = find_recipe(recipe, {**given, **fitted})
     refuse_unread(settings, chosen, model)
     check_time(chosen, minutes)
     refuse_source(take_folder(out), base, chosen.asking.teacher)
@@ -105,8 +108,13 @@ def pretrain(
             torch.set_num_threads(take_threads(threads))
         start = prepare(corpus, chosen, ranks, base, download)
         say(start.origin)
+        if "lengths" in gentle:
+            say(f"Rows have at most {chosen.training.longest} tokens, as {base} reads no more.")
+        if "rate" in gentle:
+            say(f"The rate is {gentle['rate']:g}, for weights that have learned before; --rate says otherwise.")
         if plan:
-            tell_plan(start, minutes, ranks, say)
+            held_out = open_held_out(start, chosen.training, ranks, say)
+            tell_plan(start, minutes, ranks, say, count_read(start, held_out))
             return None
         folder = RunFolder(take_folder(out))
         asked = describe(start, minutes, model)
@@ -140,8 +148,14 @@ def choose_recipe(base: Path | None) -> str:
     asked = read_json(base / RUN).get("asked") if (base / RUN).exists() else None
     if isinstance(asked, dict) and asked.get("recipe") in RECIPES:
         return str(asked["recipe"])
-    family = find_family(read_settings(find_encoder(base)).get("model_type"))
+    family = find_family(read_any_settings(find_encoder(base)).get("model_type"))
     return family.name if family.name in RECIPES else "bert"
+
+
+def find_limit(base: Path) -> int:
+    """The longest row that a trained model reads."""
+    settings = read_any_settings(find_encoder(base))
+    return find_family(settings.get("model_type")).config(settings).limit
 
 
 def tell_fitted(fitted: Mapping[str, int]) -> str:
@@ -254,29 +268,6 @@ class Frozen:
     def take(self) -> Callable[[Path], None]:
         self.snapshot.take()
         return partial(write_folder, self.start)
-
-
-def make_study(start: Start, training: Pretraining, steps: int) -> PretrainingStudy:
-    study = PretrainingStudy(start.corpus, start.made.objective, training, steps, start.size, start.made.rows)
-    teacher = start.made.teacher
-    if teacher is not None and teacher.config.relative:
-        study.can_twin = False  # the teacher would be compiled and recorded with it (training/passes.py)
-    return study
-
-
-def open_held_out(start: Start, training: Pretraining, ranks: Ranks, say: Say) -> HeldOut | None:
-    """What scores the text that was held out; None where there is none, or none that rows can be made of."""
-    if not len(start.held_out.tokens):
-        say("no text was held out, so the encoder is not scored on any (bertsmith corpus build --held-out).")
-        return None
-    try:
-        study = make_study(replace(start, corpus=start.held_out), training, 1)
-        study.passes[-1].rows_of(0)
-    except BertsmithError as error:
-        say(f"the encoder is not scored on held-out text: {error}")
-        return None
-    precision = partial(cast, choose_precision(training.precision, ranks.device), ranks.device)
-    return HeldOut(study, start.checkpoint.network, ranks.device, precision)
 
 
 def open_speedometer(start: Start, ranks: Ranks, watchers: Sequence[Watcher]) -> Utilization:

@@ -3,6 +3,7 @@
 bertsmith.train_tokenizer("texts/", "my-tokenizer", kind="bpe", size=32000)
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,8 @@ from bertsmith.arguments import checked
 from bertsmith.errors import BertsmithError
 from bertsmith.models.files import take_folder
 from bertsmith.tasks.texts import list_names
-from bertsmith.text.sources import cut_parts, list_sources, name_sources, refuse_unread
+from bertsmith.text.parts import cut_parts
+from bertsmith.text.sources import list_sources, name_sources, refuse_unread, tell_unread
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.training.balancing import balance_counts, check_balance, find_factors
 from bertsmith.text.training.building import build_model, build_tokenizer, check_folder, save_trained
@@ -46,11 +48,12 @@ class TrainedTokenizer:
     skipped: int  # words over the limit of characters
     factors: tuple[float, ...]  # by which languages were multiplied
     seconds: float
+    unread: Mapping[str, int]  # files in folders whose names do not end as a text's does
 
     @property
     def notes(self) -> list[str]:
         """Sentences about what a person may not expect."""
-        notes = []
+        notes = tell_unread(self.unread)
         if self.pieces < self.asked:
             notes.append(
                 f"The text gives only {self.pieces:,} of the {self.asked:,} pieces asked for: no other occurs often "
@@ -102,7 +105,8 @@ def train_tokenizer(
     check_folder(folder, overwrite)
     languages = given if balance is not None else [given]
     signs = [token for token in special if len(token) == 1]  # cleaning may make one of another: it is no piece
-    counted = count_sources(languages, folder, recipe, threads or count_cores(), field, tell)
+    unread: Counter[str] = Counter()
+    counted = count_sources(languages, folder, recipe, threads or count_cores(), field, tell, unread)
     factors = find_factors([each.characters for each in counted], 1.0 if balance is None else balance)
     words = counted[0].words if len(counted) == 1 else balance_counts([each.words for each in counted], factors)
     words = {word: count for word, count in words.items() if not any(sign in word for sign in signs)}
@@ -114,6 +118,7 @@ def train_tokenizer(
         tokenizer, folder, kind, len(vocabulary.pieces), size, chunks, sum(each.characters for each in counted),
         sum(_count_tokens(each, vocabulary, recipe) for each in counted) / chunks, _find_covered(counted, vocabulary),
         sum(each.skipped for each in counted), tuple(factor / 1000 for factor in factors), perf_counter() - begin,
+        unread,
     )  # fmt: skip
 
 
@@ -142,9 +147,9 @@ def _name_specials(recipe: Recipe, alphabet: int | None, special: list[str]) -> 
 
 def count_sources(
     languages: Sequence[str | Path | Sequence[str | Path]], out: Path, recipe: Recipe, threads: int, field: str,
-    tell: Tell | None,
+    tell: Tell | None, unread: Counter[str] | None = None,
 ) -> list[Counted]:  # fmt: skip
-    counted, listed = [], [list_sources(language) for language in languages]
+    counted, listed = [], [list_sources(language, unread) for language in languages]
     refuse_unread([source for some in listed for source in some], None, field)
     for number, (language, some) in enumerate(zip(languages, listed, strict=True), 1):
         name = "counting words" + (f", language {number} of {len(languages)}" if len(languages) > 1 else "")

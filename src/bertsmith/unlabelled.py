@@ -113,8 +113,8 @@ def evaluate_masked(
 
     `file` is text with a blank line between documents, or anything that a corpus is built from, or the folder of a
     corpus, whose held-out part is read. `samples` words, and as many words and marks for the perplexity, are drawn by
-    `seed`. Frequencies are those in `counts`, another text; else in the file itself. `length` is the most tokens that
-    are read at once, else what the model takes.
+    `seed`; where a script puts no spaces between words, a letter is one. Frequencies are those in `counts`, another
+    text; else in the file itself. `length` is the most tokens that are read at once, else what the model takes.
     """
     place = prepare(out, overwrite)
     check_sample(samples, seed)

@@ -122,7 +122,7 @@ class Workers:
 def serve(pipe: Connection, work: Callable[[Any], Any]) -> None:
     """What a worker does until it is told to go, or whoever started it is gone."""
     _leave_the_terminal()
-    threading.Thread(target=_follow, daemon=True).start()
+    follow_parent()
     with suppress(EOFError, OSError, KeyboardInterrupt, Stopped):
         pipe.send(READY)
         while (item := pipe.recv()) is not None:
@@ -139,8 +139,12 @@ def _leave_the_terminal() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def follow_parent() -> None:
+    """From now on this process ends in good order when the one that started it is gone, even if that was killed."""
+    threading.Thread(target=_follow, daemon=True).start()
+
+
 def _follow() -> None:
-    """End in good order when the first process is gone, even if it was killed."""
     parent = parent_process()
     if parent is not None:
         connection.wait([parent.sentinel])

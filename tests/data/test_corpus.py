@@ -5,6 +5,7 @@ import errno
 import json
 import random
 import re
+import textwrap
 
 import numpy as np
 import pyarrow
@@ -301,6 +302,26 @@ def test_one_of_each_is_not_told_as_several(tmp_path, tokenizer):
     page = (tmp_path / "corpus" / "report.md").read_text()
     assert page.splitlines()[2].startswith("1 file, 2 documents, ")
     assert " s with 1 process, " in page and "| 1 document |" in page
+
+
+def test_files_that_are_no_texts_and_lines_that_were_filled_are_told(tmp_path, tokenizer):
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    words = random.Random(0)
+    books = [textwrap.fill(" ".join([*words.choices(WORDS, k=90), "End."]), 70) for _ in range(20)]
+    (texts / "a.txt").write_text("\n\n".join(books))
+    (texts / "b.pdf").write_bytes(b"%PDF-1.4")
+    corpus = bertsmith.build_corpus(texts, tokenizer=tokenizer, out=tmp_path / "corpus", held_out=0, filters=False)
+    report = json.loads((corpus.folder / "report.json").read_text())
+    assert report["unread"] == {".pdf": 1} and report["read"]["filled"] == 20
+    told, filled = report["notes"]
+    assert told.startswith("1 file in the folders was not read") and "(1 .pdf)" in told
+    assert filled.startswith("20 of the 20 documents are one paragraph whose lines were filled")
+    assert f"- {told}" in (corpus.folder / "report.md").read_text()
+    whole = bertsmith.build_corpus(texts, tokenizer=tokenizer, out=tmp_path / "whole", held_out=0, unit="file")
+    assert len(whole) == 1 and len(corpus) == 20
+    ends = [np.diff(each.sentences).tolist() for each in (corpus, whole)]
+    assert len(ends[0]) == 20 and ends[0] == ends[1]
 
 
 def test_one_giant_line_becomes_a_corpus(build):

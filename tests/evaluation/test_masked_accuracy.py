@@ -31,7 +31,25 @@ def test_words_are_cut_as_people_write_them():
     assert [text for text, is_word in units if not is_word] == ["_", ",", ":", "-", "!"]
 
 
-@given(st.text(alphabet="ab C'’.,1 \n-!é漢_", max_size=60))
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("東富山站是鐵路車站。", list("東富山站是鐵路車站")),  # a clause is not a word
+        ("カタカナとABC12", [*"カタカナと", "ABC12"]),
+        ("ภาษาไทย", ["ภ", "า", "ษ", "า", "ไ", "ท", "ย"]),
+        ("ที่นี่", ["ที่", "นี่"]),
+        ("हिन्दी में लिखा", ["हिन्दी", "में", "लिखा"]),  # nor is each letter of Hindi
+        ("தமிழ் மொழி", ["தமிழ்", "மொழி"]),
+        ("اَلْعَرَبِيَّةُ می\u200cخواهم", ["اَلْعَرَبِيَّةُ", "می\u200cخواهم"]),
+        ("cafe\u0301 naïve", ["cafe\u0301", "naïve"]),
+        ("한국어는 쉽다", ["한국어는", "쉽다"]),
+    ],
+)
+def test_words_of_other_scripts(text, words):
+    assert [unit.text for unit in cut_units(text) if unit.is_word] == words
+
+
+@given(st.text(alphabet="ab C'’.,1 \n-!é漢字_हि\u0301", max_size=60))
 def test_every_piece_belongs_to_one_unit(model, text):
     units = cut_units(text)
     assert "".join(unit.text for unit in units) == "".join(text.split())

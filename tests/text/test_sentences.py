@@ -1,6 +1,7 @@
 """Cleaning changes nothing twice, and sentences joined are the text they were cut from."""
 
 import re
+import textwrap
 import unicodedata
 
 import pytest
@@ -93,7 +94,34 @@ def test_cleaning_keeps_what_a_reader_sees():
 def test_wrapped_lines_are_joined_where_blank_lines_part_paragraphs():
     wrapped = "a line that is wrapped at about seventy characters, as mail was\nand that goes on here"
     assert cut_paragraphs(f"{wrapped}\n\nshort\nlines") == [wrapped.replace("\n", " "), "short", "lines"]
-    assert cut_paragraphs(wrapped) == wrapped.split("\n")
+    chinese = "東富山站是隸屬於愛之風富山鐵道及日本貨物鐵道的鐵路車站，座落於富山縣富山市，車站編號為十，其中。"
+    assert cut_paragraphs(f"{chinese}\n{chinese}\n\n短") == [chinese, chinese, "短"]
+
+
+PROSE = (
+    "In this perplexity, whilst sitting down to clear up his thoughts and to consider of his future motions, Bertram "
+    "suddenly remembered that immediately before the attack on the revenue officers a note had been put into his hand. "
+    "This note he now drew from his pocket: it was written in pencil, and said that he would find the Abbey by noon."
+)
+
+
+@pytest.mark.parametrize("width", [60, 64, 72, 80, 100])
+def test_a_document_whose_lines_were_filled_to_a_width_is_one_paragraph(width):
+    """As in the texts of Project Gutenberg, where each line was a sentence of its own."""
+    text = textwrap.fill(PROSE, width)
+    assert text.count("\n") >= 3 and cut_paragraphs(text) == [PROSE]
+    assert len(split_sentences(cut_paragraphs(text)[0])) == 2
+
+
+def test_lines_that_end_by_themselves_stay_paragraphs():
+    for lines in (
+        ["A title that is a little longer than many titles are", "And the first sentence of what stands below it."],
+        ["The first of a few sentences, each on a line of its own.", "Here is the second of them, much as long.",
+         "The third one is the longest of them all, as it has some more words."],
+        ["He was the first to go, and nobody saw him come back.", "She was the second to go, and everybody saw her."],
+        ["So are you to my thoughts as food to life,", "Or as sweet-season'd showers are to the ground;"],
+    ):  # fmt: skip
+        assert cut_paragraphs("\n".join(lines)) == lines
 
 
 def test_whether_a_text_has_capitals_is_asked_once():

@@ -20,6 +20,7 @@ from transformers import AutoTokenizer
 
 from bertsmith import BertsmithError, train_tokenizer
 from bertsmith.text import load_tokenizer
+from bertsmith.text.training import parallel
 from bertsmith.text.training.recipes import make_recipe
 
 KINDS = ["wordpiece", "bpe", "unigram"]
@@ -123,6 +124,27 @@ def test_the_order_of_the_text_and_the_processes_do_not_matter(
     sources = [tmp_path / f"{number}.txt" for number in (2, 0, 1)]
     train_tokenizer(sources, tmp_path / "out", kind=kind, size=SIZE, threads=2)
     assert digest(tmp_path / "out") == digest(folders[kind])
+
+
+def test_parquet_is_counted_by_several_processes(
+    corpus: Path, folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its parts are ranges of rows, and so few rows were taken for so few bytes: one process counted all of them."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pytest.importorskip("pyarrow").table({"text": corpus.read_text("utf-8").split("\n")})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    size = (tmp_path / "a.parquet").stat().st_size
+    monkeypatch.setattr("bertsmith.text.training.parallel.ALONE", size // 2)
+    monkeypatch.setattr("bertsmith.tokenizing.PART", size // 4)
+    asked, beside = [], parallel._count_beside
+    monkeypatch.setattr(parallel, "_count_beside", lambda *given: asked.append(given) or beside(*given))
+    told: list[tuple[int, int]] = []
+    train_tokenizer(
+        tmp_path / "a.parquet", tmp_path / "out", kind="bpe", size=SIZE, threads=2,
+        tell=lambda what, done, whole: told.append((done, whole)) if what == "counting words" else None,
+    )  # fmt: skip
+    assert len(asked) == 1 and told[-1][0] == told[-1][1] and abs(told[-1][1] - size) < 10
+    assert digest(tmp_path / "out") == digest(folders["bpe"])
 
 
 @pytest.mark.parametrize("seed", ["1", "2"])

@@ -6,6 +6,8 @@ import random
 import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 from corpus_texts import make_documents, make_tokenizer, read_all, write_sentence
@@ -14,7 +16,7 @@ from typer.testing import CliRunner
 import bertsmith
 from bertsmith.cli.app import app
 from bertsmith.data.corpus import building, engines
-from bertsmith.text import sources
+from bertsmith.text import parts
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +50,7 @@ def wanted(texts):
 
 
 def small_parts(listed, unit=None):
-    return sources.cut_parts(listed, unit=unit, size=4000)
+    return parts.cut_parts(listed, unit=unit, size=4000)
 
 
 def test_two_processes_write_the_bytes_of_one(texts, wanted, tmp_path, monkeypatch):
@@ -96,7 +98,8 @@ t.build(Path(place), Path(sys.argv[3]))
 def test_killed_anywhere_it_goes_on_to_the_same_bytes(texts, wanted, tmp_path, monkeypatch, steps):
     tests = os.path.dirname(os.path.dirname(__file__))
     command = [sys.executable, "-c", KILLED, str(texts), str(steps), str(tmp_path / "out"), tests]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": tests})
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([tests, *sys.path])}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode in (-signal.SIGKILL, 0), done.stderr
     if done.returncode:
         assert not (tmp_path / "out").exists()
@@ -109,6 +112,46 @@ def test_killed_anywhere_it_goes_on_to_the_same_bytes(texts, wanted, tmp_path, m
 def test_a_process_that_is_ended_is_a_sentence():
     with pytest.raises(bertsmith.BertsmithError, match=r"ended from outside.*the same command goes on"):
         list(engines.run(end_itself, [1, 2], 2))
+
+
+def test_processes_end_with_the_one_that_started_them(tmp_path):
+    """Killed, a build left its processes waiting for work for ever."""
+    tests = os.path.dirname(os.path.dirname(__file__))
+    code = (
+        "import sys\n"
+        "from bertsmith.data.corpus import engines\n"
+        "from whole.test_corpus import stay\n"
+        "if __name__ == '__main__':\n"
+        "    list(engines.run(stay, [sys.argv[1]] * 4, 2))\n"
+    )
+    (tmp_path / "run.py").write_text(code)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([tests, *sys.path])}
+    with subprocess.Popen([sys.executable, str(tmp_path / "run.py"), str(tmp_path)], env=environment) as first:
+        wait_until(lambda: len(list(tmp_path.glob("*.pid"))) == 2)
+        first.kill()
+    others = [int(path.stem) for path in tmp_path.glob("*.pid")]
+    wait_until(lambda: not any(map(is_alive, others)))
+
+
+def wait_until(is_so):
+    until = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def is_alive(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{process}/stat")
+    return not (state.exists() and state.read_text().rsplit(")", 1)[1].split()[0] == "Z")  # nobody asked how it ended
+
+
+def stay(folder):
+    Path(folder, f"{os.getpid()}.pid").touch()
+    time.sleep(0.2 if len(list(Path(folder).glob("*.pid"))) == 2 else 1)
 
 
 def end_itself(number):

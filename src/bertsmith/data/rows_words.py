@@ -13,13 +13,11 @@ import numpy as np
 
 from bertsmith.errors import BertsmithError
 from bertsmith.text.tokenizer import Tokenizer
+from bertsmith.text.wide import SPACELESS
 
 BYTE_LEVEL = ("Ġ", "Ċ", "ĉ", "č")  # how byte-level vocabularies spell a blank, a new line, a tab, a carriage return
 SENTENCE_PIECE = ("▁",)
-# Thai, Lao, Tibetan, Burmese, Khmer; the marks, kana and ideographs of Chinese and Japanese. Korean has spaces.
-_SPACELESS = re.compile(
-    "[\u0e00-\u109f\u1780-\u17ff\u3000-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
-)
+_SPACELESS = re.compile(f"[{SPACELESS}]")
 _PLAIN = (*range(33, 127), *range(161, 173), *range(174, 256))  # bytes that byte-level vocabularies spell as themselves
 _OTHERS = [byte for byte in range(256) if byte not in _PLAIN]  # and those they spell as the characters from 256 on
 _BYTES = {chr(byte): byte for byte in _PLAIN} | {chr(256 + place): byte for place, byte in enumerate(_OTHERS)}

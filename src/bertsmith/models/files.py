@@ -69,6 +69,14 @@ def read_settings(folder: Path) -> dict[str, Any]:
     return settings
 
 
+def read_any_settings(folder: Path) -> dict[str, Any]:
+    """Those of the first TensorFlow release too, whose file has another name."""
+    first = folder / "bert_config.json"
+    if first.exists() and not (folder / "config.json").exists():
+        return {"model_type": "bert", **read_json(first)}
+    return read_settings(folder)
+
+
 def has_tensors(folder: Path) -> bool:
     return any((folder / f"{name}{tail}").exists() for name in (WEIGHTS, PICKLED) for tail in ("", ".index.json"))
 

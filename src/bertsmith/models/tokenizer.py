@@ -5,7 +5,7 @@ from pathlib import Path
 from bertsmith.errors import BertsmithError
 from bertsmith.models.adapter_folders import find_encoder
 from bertsmith.models.families import find_family
-from bertsmith.models.files import read_json, read_settings
+from bertsmith.models.files import read_any_settings
 from bertsmith.models.hub import find_default, locate
 from bertsmith.text.loading import load_tokenizer
 from bertsmith.text.tokenizer import Tokenizer
@@ -23,7 +23,6 @@ def find_tokenizer(model: str | Path | None) -> tuple[Tokenizer | None, int | No
             return None, None
     folder = find_encoder(locate(model))
     tokenizer = load_tokenizer(folder)
-    first = folder / "bert_config.json"  # of the first TensorFlow release
-    settings = read_settings(folder) if (folder / "config.json").exists() or not first.exists() else read_json(first)
+    settings = read_any_settings(folder)
     most = find_family(settings.get("model_type", "bert")).config(settings).limit
     return tokenizer, min(most, tokenizer.limit or most)

@@ -6,6 +6,7 @@ and of zero width; the joiners of Indic scripts and Persian stay. Cleaning a cle
 
 import re
 import unicodedata
+from itertools import pairwise
 
 _LINE_ENDS = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _UNSEEN = "\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff"
@@ -21,6 +22,8 @@ _AROUND_LINE_ENDS = re.compile(r" ?\n ?")
 _BLANK_LINES = re.compile(r"\n{3,}")
 # A file is hard-wrapped where its lines end about here, in the middle of a sentence.
 _NARROWEST, _WIDEST = 45, 100
+_LONGEST_WORD = 20  # on average, of a line
+_SENTENCE_END = re.compile("[.!?:…][\"'”’»)]*$")
 
 
 def normalize_text(text: str) -> str:
@@ -44,12 +47,13 @@ def cut_paragraphs(text: str) -> list[str]:
     """The paragraphs of a clean text: its lines, or what stands between blank lines where the lines are wrapped."""
     if "\n" not in text:
         return [text] if text else []
-    if "\n\n" not in text:
-        return text.split("\n")
+    blocks = text.split("\n\n")
+    # Blank lines part paragraphs, so lines are not paragraphs; without them, only what was surely wrapped is not.
+    looks_wrapped = _is_wrapped if len(blocks) > 1 else _is_filled
     paragraphs = []
-    for block in text.split("\n\n"):
+    for block in blocks:
         lines = block.split("\n")
-        paragraphs += [" ".join(lines)] if _is_wrapped(lines) else lines
+        paragraphs += [" ".join(lines)] if looks_wrapped(lines) else lines
     return paragraphs
 
 
@@ -57,4 +61,16 @@ def _is_wrapped(lines: list[str]) -> bool:
     if len(lines) < 2:
         return False
     widths = [len(line) for line in lines[:-1]]
-    return min(widths) >= _NARROWEST and max(widths) <= _WIDEST and len(lines[-1]) <= _WIDEST
+    is_even = min(widths) >= _NARROWEST and max(widths) <= _WIDEST and len(lines[-1]) <= _WIDEST
+    # What is written without spaces is not wrapped at them: lines of Chinese are paragraphs.
+    return is_even and all(line.count(" ") * _LONGEST_WORD >= len(line) for line in lines[:-1])
+
+
+def _is_filled(lines: list[str]) -> bool:
+    """Most lines could not have taken the next one's first word, and few end as a sentence does; a title stays one."""
+    if not _is_wrapped(lines) or not (len(lines) > 4 or any(line[:1].islower() for line in lines[1:])):
+        return False
+    width = max(map(len, lines))
+    filled = sum(len(line) + 1 + len(after.split(" ", 1)[0]) > width for line, after in pairwise(lines))
+    ended = sum(_SENTENCE_END.search(line) is not None for line in lines[:-1])
+    return filled >= 0.8 * (len(lines) - 1) and ended <= 0.5 * (len(lines) - 1)

@@ -1,12 +1,16 @@
 """Records become texts. In: JSON values or the rows of a Parquet file. Out: the text in the field asked for."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
 from bertsmith.errors import BertsmithError
 from bertsmith.text.streams import decode, open_stream
+
+_SPACES = re.compile("[ \t\n\r]+")
 
 
 def line_text(line: str, field: str, where: str) -> str:
@@ -39,41 +43,66 @@ def record_text(value: Any, field: str, where: str) -> str:
 
 def read_json_values(blocks: Iterable[bytes], path: Path, packing: str) -> Iterator[tuple[int, Any]]:
     """The values of one array, or values that follow one another, each with its number, one at a time."""
-    decoder, rest, place, number = json.JSONDecoder(), b"", 0, 0
-    stream = iter(blocks)
-    text, wanted, is_array, is_open, is_over = "", 1, None, True, False
+    decoder, pieces = json.JSONDecoder(), _decode_all(blocks, path, packing)
+    text, at, number = next(pieces, "").removeprefix("\ufeff"), 0, 0
+    is_array, is_open, is_over = None, True, False
     while True:
-        # Wait for twice as much after each value that was not whole, so that a large one is not read block by block.
-        while len(text) < wanted and not is_over:
-            block = next(stream, None)
-            is_over = block is None
-            rest += block or b""
-            keep = len(rest) if is_over else _whole(rest)
-            text += decode(rest[:keep], path, packing, place)
-            rest, place = rest[keep:], place + keep
-        text = text.removeprefix("\ufeff") if is_array is None else text
-        text = text.lstrip(" \t\n\r")
-        if is_array is None and text:
-            is_array = text.startswith("[")
-            text = text[1:] if is_array else text
+        at = _spaces(text, at)
+        if at == len(text) and not is_over:
+            text, at, is_over = _read_on(pieces, 1)
             continue
-        if is_array and text[:1] in (",", "]"):
-            is_open, text = text[0] == ",", text[1:]
+        if is_array is None and at < len(text):
+            is_array = text[at] == "["
+            at += is_array
             continue
-        if not text and is_over:
+        if is_array and text[at : at + 1] in (",", "]"):
+            is_open, at = text[at] == ",", at + 1
+            continue
+        if at == len(text):
             if is_array and is_open:
                 told = f"{path} is a list without an end: behind record {number:,} there is no ]"
                 raise BertsmithError(f"{told}; fetch or write it again.")
             return
         try:
-            value, end = decoder.raw_decode(text)
+            value, at = decoder.raw_decode(text, at)
         except (ValueError, RecursionError) as error:
             if is_over or isinstance(error, RecursionError):
                 raise BertsmithError(f"{path}, record {number + 1:,}: not JSON ({error}).") from None
-            wanted = 2 * len(text) + 1
+            # Twice as much each time, so that a large one is not tried block by block.
+            text, at, is_over = _read_on(pieces, 2 * (len(text) - at) + 1, text[at:])
             continue
-        number, text, wanted = number + 1, text[end:], 1
+        number += 1
         yield number, value
+
+
+def _spaces(text: str, at: int) -> int:
+    """Behind the white space that stands there."""
+    found = _SPACES.match(text, at)
+    return found.end() if found else at
+
+
+def _read_on(pieces: Iterator[str], wanted: int, rest: str = "") -> tuple[str, int, bool]:
+    """`rest` and what follows, so many characters at least; where to go on in them; whether that is all."""
+    found, held = [rest], len(rest)
+    while held < wanted:
+        piece = next(pieces, None)
+        if piece is None:
+            return "".join(found), 0, True
+        found.append(piece)
+        held += len(piece)
+    return "".join(found), 0, False
+
+
+def _decode_all(blocks: Iterable[bytes], path: Path, packing: str) -> Iterator[str]:
+    """Text of whole characters, a block at a time."""
+    rest, place = b"", 0
+    for block in blocks:
+        rest += block
+        keep = _whole(rest)
+        yield decode(rest[:keep], path, packing, place)
+        rest, place = rest[keep:], place + keep
+    if rest:
+        yield decode(rest, path, packing, place)
 
 
 def _whole(raw: bytes) -> int:
@@ -86,23 +115,29 @@ def _whole(raw: bytes) -> int:
     return len(raw)
 
 
-def count_row_groups(path: Path) -> int:
+def list_row_groups(path: Path) -> list[int]:
+    """How many rows each has."""
     with _parquet(path, "") as file:
-        return int(file.num_row_groups)
+        return [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
 
 
 def read_parquet_texts(path: Path, packing: str, field: str, start: int, end: int | None) -> Iterator[tuple[int, str]]:
-    """The texts of the row groups from `start` to `end`, each with its row in them."""
+    """The texts of the rows from `start` to `end`, each with its number from 1."""
     with _parquet(path, packing) as file:
         if field not in file.schema_arrow.names:
             columns = ", ".join(f'"{name}"' for name in file.schema_arrow.names[:8])
             raise BertsmithError(f'{path} has no column "{field}" (columns: {columns}); name it with --field.')
-        groups = range(start, file.num_row_groups if end is None else end)
-        number = sum(file.metadata.row_group(group).num_rows for group in range(start))
+        bounds = [0, *accumulate(file.metadata.row_group(group).num_rows for group in range(file.num_row_groups))]
+        end = bounds[-1] if end is None else end
+        groups = [group for group, (first, last) in enumerate(pairwise(bounds)) if first < end and last > start]
+        number = bounds[groups[0]] if groups else end
         for batch in file.iter_batches(256, row_groups=groups, columns=[field]) if groups else ():
-            for value in batch.column(0).to_pylist():
-                number += 1
-                yield number, record_text({field: value}, field, f"{path}, row {number:,}")
+            wanted = batch.column(0).slice(max(start - number, 0), max(end - max(start, number), 0)).to_pylist()
+            for place, value in enumerate(wanted, max(start, number) + 1):
+                yield place, record_text({field: value}, field, f"{path}, row {place:,}")
+            number += len(batch)
+            if number >= end:
+                return
 
 
 def read_parquet_rows(path: Path, packing: str) -> Iterator[dict[str, Any]]:

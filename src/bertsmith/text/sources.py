@@ -5,16 +5,16 @@ begins and ends between two documents, so that several processes can share a lar
 """
 
 import glob
-import mmap
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from bertsmith.errors import BertsmithError
-from bertsmith.text.records import count_row_groups, line_text, read_json_values, read_parquet_texts, record_text
+from bertsmith.text.records import line_text, read_json_values, read_parquet_texts, record_text
 from bertsmith.text.streams import PACKINGS, decode, line_of, open_stream, read_blocks
 
 Unit = Literal["blank-line", "line", "file"]
@@ -24,11 +24,11 @@ KINDS = {
     ".ndjson": "records", ".json": "json", ".parquet": "parquet", ".pq": "parquet",
 }  # fmt: skip
 TABLES = (".csv", ".tsv")
+NAMED = 8  # endings of files that are not read, in a sentence
 FIELD = "text"  # of records, where it is not said
 LONGEST = 4 << 20  # bytes of one document; what is longer comes in several, so that memory stays bounded
 RECORD = 256 << 20  # bytes of one line of JSON Lines, which must be whole before it can be read
-PART = 16 << 20
-_BLANK = re.compile(rb"\n[ \t\r\f\v]*\n")
+BLANK = re.compile(rb"\n[ \t\r\f\v]*\n")
 _MARK = b"\xef\xbb\xbf"
 
 
@@ -46,11 +46,17 @@ class Source:
 
 @dataclass(frozen=True)
 class Part:
-    """From `start` to `end` (None: to the end): bytes, or row groups of Parquet."""
+    """From `start` to `end` (None: to the end): bytes, or rows of Parquet."""
 
     source: Source
     start: int = 0
     end: int | None = None
+    share: float = 1.0  # of the source that it is
+
+    @property
+    def size(self) -> int:
+        """Bytes on the disk, about."""
+        return round(self.source.size * self.share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +79,27 @@ def name_sources(given: Any) -> list[str | Path]:
     return named
 
 
-def list_sources(given: str | Path | Sequence[str | Path]) -> list[Source]:
-    """The files that `given` names, each once; a folder stands for all texts in it, in the order of their paths."""
+def list_sources(given: str | Path | Sequence[str | Path], unread: Counter[str] | None = None) -> list[Source]:
+    """The files that `given` names, each once; a folder stands for all texts in it, in the order of their paths.
+
+    `unread` is told how the names of other files in folders end, and how many there are of each.
+    """
     found: dict[Path, Source] = {}
     for one in name_sources(given):
-        for source in _expand(Path(one).expanduser()):
+        for source in _expand(Path(one).expanduser(), Counter() if unread is None else unread):
             found.setdefault(source.path.resolve(), source)
     return list(found.values())
+
+
+def tell_unread(unread: Mapping[str, int]) -> list[str]:
+    """A sentence about files in folders that are no texts, if there are any."""
+    if not unread:
+        return []
+    most = sorted(unread.items(), key=lambda item: (-item[1], item[0]))
+    named = ", ".join(f"{count:,} {ending}" for ending, count in most[:NAMED]) + ", …" * (len(most) > NAMED)
+    count = sum(unread.values())
+    told = f"{count:,} {'file' if count == 1 else 'files'} in the folders {'was' if count == 1 else 'were'} not read"
+    return [f"{told}, as {'its name does' if count == 1 else 'their names do'} not end as a text's does ({named})."]
 
 
 def refuse_unread(sources: Iterable[Source], unit: Unit | None, field: str) -> None:
@@ -101,21 +121,6 @@ def read_documents(
     """
     for source in sources:
         yield from read_part(Part(source), unit=unit, field=field, longest=longest)
-
-
-def cut_parts(sources: Iterable[Source], *, unit: Unit | None = None, size: int = PART) -> list[Part]:
-    """Parts of about `size` bytes; which they are depends on the files alone. A packed file is one part."""
-    parts: list[Part] = []
-    for source in sources:
-        if source.kind == "parquet" and not source.packing:
-            groups = count_row_groups(source.path)
-            step = max(1, groups * size // max(source.size, 1))
-            parts += [Part(source, at, min(at + step, groups)) for at in range(0, groups, step)]
-        elif source.packing or source.kind == "json" or _unit(source, unit) == "file" or source.size <= size:
-            parts.append(Part(source))
-        else:
-            parts += _cut_file(source, _BLANK if _unit(source, unit) == "blank-line" else re.compile(rb"\n"), size)
-    return parts
 
 
 def read_part(
@@ -148,18 +153,19 @@ def read_part(
                 raise BertsmithError(str(error).replace(where, line, 1)) from None
             yield from _cut_long(found, where, longest, blank)
     else:
-        blank &= _unit(source, unit) == "file"
-        for raw, start, is_cut in _cut_stream(part, _unit(source, unit), longest):
+        blank &= unit_of(source, unit) == "file"
+        for raw, start, is_cut in _cut_stream(part, unit_of(source, unit), longest):
             text, blank = decode(raw, source.path, source.packing, start), False
             yield Document(text, f"{source.path}, byte {start + 1:,}", len(raw), is_cut, start)
         if blank:
             yield Document("", str(source.path))
 
 
-def _expand(given: Path) -> Iterator[Source]:
+def _expand(given: Path, unread: Counter[str]) -> Iterator[Source]:
     if given.is_dir():
         files = sorted(filter(_can_end, _walk(given)), key=lambda path: path.as_posix())
         sources = [_describe(path) for path in files if _kind(path) is not None]
+        unread.update(_ending(path) for path in files if _kind(path) is None)
         if not sources:
             raise BertsmithError(f"{given} holds no text; files that end in {_endings()} are looked for.")
         yield from sources
@@ -172,7 +178,7 @@ def _expand(given: Path) -> Iterator[Source]:
         if not matched:
             raise BertsmithError(f"nothing matches {given}; name files, folders or globs with text.")
         for path in matched:
-            yield from _expand(path) if path.is_dir() else [_describe(path)]
+            yield from _expand(path, unread) if path.is_dir() else [_describe(path)]
     else:
         raise BertsmithError(f"{given} is not there; name files, folders or globs with text.")
 
@@ -194,6 +200,10 @@ def _kind(path: Path) -> str | None:
     return KINDS.get(bare.suffix.lower())
 
 
+def _ending(path: Path) -> str:
+    return "".join(path.suffixes[-2:] if path.suffix.lower() in PACKINGS else path.suffixes[-1:]) or "without an ending"
+
+
 def _describe(path: Path) -> Source:
     bare = path.with_suffix("") if path.suffix.lower() in PACKINGS else path
     if bare.suffix.lower() in TABLES:
@@ -207,7 +217,7 @@ def _endings() -> str:
     return ", ".join(KINDS) + f" (and packed: {', '.join(PACKINGS)})"
 
 
-def _unit(source: Source, asked: Unit | None) -> Unit:
+def unit_of(source: Source, asked: Unit | None) -> Unit:
     if asked is not None and asked not in UNITS:
         raise BertsmithError(f"unit {asked!r} is not known; use one of {', '.join(UNITS)}.")
     if source.kind == "records":
@@ -215,24 +225,10 @@ def _unit(source: Source, asked: Unit | None) -> Unit:
     return asked or ("file" if source.kind == "markdown" else "blank-line")
 
 
-def _cut_file(source: Source, bound: re.Pattern[bytes], size: int) -> list[Part]:
-    """At the first bound behind each multiple of `size`."""
-    cuts, total = [0], source.size
-    with open(source.path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
-        wanted = size
-        while wanted < total:
-            found = bound.search(whole, wanted)
-            if found is None or found.end() >= total:
-                break
-            cuts.append(found.end())
-            wanted = max(wanted + size, -(-found.end() // size) * size)
-    return [Part(source, start, end) for start, end in zip(cuts, [*cuts[1:], total], strict=True)]
-
-
 def _cut_stream(part: Part, unit: Unit, longest: int) -> Iterator[tuple[bytes, int, bool]]:
     """The documents as bytes, each with its place and whether it was cut for its length; blank ones left out."""
     source = part.source
-    bound = {"blank-line": _BLANK, "line": re.compile(rb"\n"), "file": None}[unit]
+    bound = {"blank-line": BLANK, "line": re.compile(rb"\n"), "file": None}[unit]
     with open_stream(source.path, source.packing) as stream:
         stream.seek(part.start) if part.start else None
         rest, place, seen = b"", part.start, 0

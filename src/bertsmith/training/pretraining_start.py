@@ -1,18 +1,15 @@
-"""What a pretraining stands on, and what it will do. In: a corpus, a recipe, a model to go on with. Out: a `Start`.
+"""What a pretraining stands on. In: a corpus, a recipe, a model to go on with. Out: a `Start`, and what is made of it.
 
 Everything that can be wrong with them is found here, before a step is made or a file written.
 """
 
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from bertsmith.data.corpus.codes import SPECIALS
-from bertsmith.data.findings import counted
 from bertsmith.data.shards import Corpus, refuse_other, tokenizer_digest
 from bertsmith.errors import BertsmithError
 from bertsmith.models.adapter_folders import find_encoder, is_adapter
@@ -20,21 +17,15 @@ from bertsmith.models.checkpoint import Checkpoint, load_checkpoint
 from bertsmith.models.families import find_preset
 from bertsmith.models.fresh import make_fresh, make_further
 from bertsmith.models.growing import grow_vocabulary
-from bertsmith.models.network import Network
 from bertsmith.objectives.making import ASIDE, GENERATOR, Made, make_objective
 from bertsmith.text.extension import cut_new_pieces
 from bertsmith.text.loading import load_tokenizer
 from bertsmith.text.tokenizer import Tokenizer
-from bertsmith.training.devices import HALF, Ranks, choose_precision
-from bertsmith.training.flops import count_flops
+from bertsmith.training.devices import Ranks, cast, choose_precision
 from bertsmith.training.preparing import Say
+from bertsmith.training.pretraining import HeldOut, PretrainingStudy
 from bertsmith.training.pretraining_settings import Pretraining
-from bertsmith.training.recipes import FEW_STEPS, Recipe
-from bertsmith.training.watching import show_time
-
-SAMPLED = 1000  # steps by which the tokens of many are estimated
-BYTES = 16  # of a parameter in training: itself, its gradient and two moments, in full precision
-READ_BYTES = 4  # of one that does not learn
+from bertsmith.training.recipes import Recipe
 
 
 @dataclass
@@ -163,68 +154,24 @@ def _read_tokenizer(base: Path) -> Tokenizer | None:
         return None
 
 
-def tell_plan(start: Start, minutes: float | None, ranks: Ranks, say: Say) -> None:
-    """What would be done, before anything runs."""
-    config, training = start.checkpoint.config, start.recipe.training
-    network, held = start.checkpoint.network, len(start.corpus.tokens)
-    speed = measure_products(ranks.device, choose_precision(training.precision, ranks.device)) * ranks.count
-    flops = count_flops(start.made.objective, network, training.phases())
-    if minutes:
-        total = int(60 * minutes * speed / flops)
-        told = f"{minutes:g} minute{'s' * (minutes != 1)}"
-        long = f"{told}, the first passes tell how many steps: {total:,} tokens at most"
-    else:
-        steps = training.max_steps or training.steps_to_read((training.epochs or 1) * held)
-        total = count_tokens(training, steps, start.size)
-        long = f"{steps:,} step{'s' * (steps != 1)}, {total:,} tokens, {total / held:.2f} epochs; "
-        long += f"{flops * total:.2e} FLOP in matrix products, which alone take {show_time(flops * total / speed)} here"
-    count = sum(parameter.numel() for parameter in network.parameters())
-    beside = count_beside(network, start.made)
-    taught = 0 if start.made.teacher is None else sum(p.numel() for p in start.made.teacher.parameters())
-    facts = {
-        "recipe": f"{start.recipe.name}, asks {start.recipe.asking.asks}",
-        "encoder": f"{config.family}, {counted(config.depth, 'layer')} of {config.width}, "
-        f"{counted(config.heads, 'head')}, {count - sum(beside.values()):,} parameters",
-        "beside it": ", ".join(f"a {name} of {more:,} parameters" for name, more in beside.items()),
-        "teacher": f"{taught:,} parameters, which do not learn" if taught else "",
-        "corpus": f"{held:,} tokens in {counted(len(start.corpus), 'document')}, {len(start.held_out):,} more held out",
-        "a step": f"{training.tokens:,} tokens in passes of {start.size:,}, rows of at most {training.lengths}",
-        "how long": long,
-        "optimizer": f"{training.optimizer}, rate {training.peak:g}, {training.schedule}",
-        "memory": f"{(count * BYTES + taught * READ_BYTES) / 2**20:,.0f} MiB for weights, gradients and the optimizer",
-        "device": f"{ranks.count} × {ranks.device}, {choose_precision(training.precision, ranks.device)}",
-    }  # fmt: skip
-    for name, fact in facts.items():
-        if fact:
-            say(f"{name:>10}: {fact}")
-    if minutes:
-        steps = total // training.tokens
-    if steps < FEW_STEPS and not training.max_steps:
-        told = f"{'at most ' if minutes else ''}{steps:,} step{'s' * (steps != 1)}" if steps else "less than one step"
-        say(f"{told} of {training.tokens:,} tokens is little to learn in; smaller ones make more of them (--tokens).")
+def make_study(start: Start, training: Pretraining, steps: int) -> PretrainingStudy:
+    study = PretrainingStudy(start.corpus, start.made.objective, training, steps, start.size, start.made.rows)
+    teacher = start.made.teacher
+    if teacher is not None and teacher.config.relative:
+        study.can_twin = False  # the teacher would be compiled and recorded with it (training/passes.py)
+    return study
 
 
-def count_beside(network: Network, made: Made) -> dict[str, int]:
-    """The parameters of what learns with a network and is no part of it; tables that they share are the network's."""
-    own = [(name.partition(".")[0], parameter.numel()) for name, parameter in network.named_parameters()]
-    return {part: sum(count for name, count in own if name == part) for part in made.objective.parts()}
-
-
-def count_tokens(training: Pretraining, steps: int, size: int) -> int:
-    """What these steps read, of which the first ones may be smaller; of very many steps by a sample of them."""
-    count = min(steps, SAMPLED)
-    some = (training.tokens_at(number * steps // count, steps, size) for number in range(count))
-    return round(sum(some) / count * steps)
-
-
-def measure_products(device: torch.device, precision: str) -> float:
-    """FLOP a second of plain matrix products on this device."""
-    kind = HALF.get(precision, torch.float32)
-    size = 8192 if device.type == "cuda" else 768
-    one, other = (torch.ones(size, size, dtype=kind, device=device) for _ in range(2))
-    times = []
-    for _ in range(5):
-        begun = time.monotonic()
-        (one @ other)[0, 0].item()  # waits for the device
-        times.append(time.monotonic() - begun)
-    return 2.0 * size**3 / max(min(times), 1e-9)
+def open_held_out(start: Start, training: Pretraining, ranks: Ranks, say: Say) -> HeldOut | None:
+    """What scores the text that was held out; None where there is none, or none that rows can be made of."""
+    if not len(start.held_out.tokens):
+        say("no text was held out, so the encoder is not scored on any (bertsmith corpus build --held-out).")
+        return None
+    try:
+        study = make_study(replace(start, corpus=start.held_out), training, 1)
+        study.passes[-1].rows_of(0)
+    except BertsmithError as error:
+        say(f"the encoder is not scored on held-out text: {error}")
+        return None
+    precision = partial(cast, choose_precision(training.precision, ranks.device), ranks.device)
+    return HeldOut(study, start.checkpoint.network, ranks.device, precision)

@@ -120,6 +120,8 @@ class Recipe:
     is_preset_chosen: bool = False  # by a person, who may have named the recipe's own
 
 
+GENTLE_RATE, GENTLE_WARMUP = 1e-4, 0.06  # of weights that have learned before
+
 RECIPES = {
     recipe.name: recipe
     for recipe in (
@@ -224,4 +226,26 @@ def fit_to_cpu(name: str, given: Mapping[str, Any], is_fresh: bool) -> dict[str,
     found = dict(SMALL) if is_fresh and not is_sized else {}
     if given.get("tokens") is None:
         found["tokens"] = max(SMALL_STEP, chosen.training.longest, given.get("first_tokens") or 0)
+    return found
+
+
+def fit_to_trained(name: str, given: Mapping[str, Any], limit: int) -> dict[str, Any]:
+    """What of a recipe would not suit an encoder that goes on learning, where nobody said it: rows that are longer than
+    it reads, and a rate for fresh weights, which undoes within a step or two what others have learned. LAMB's is a
+    share of the weights' own size, and stays.
+    """
+    sized = ("tokens", "first_tokens", "pass_tokens")  # they must hold a row, and rows may become shorter here
+    training = find_recipe(name, {key: value for key, value in given.items() if key not in sized}).training
+    found: dict[str, Any] = {}
+    if given.get("lengths") is None and training.longest > limit:
+        shares: dict[int, float] = {}
+        for phase in training.phases():
+            length = min(phase.length, limit)
+            shares[length] = shares.get(length, 0.0) + phase.share
+        parts = [f"{length}:{share:g}" for length, share in shares.items()]
+        found["lengths"] = ",".join(parts) if len(parts) > 1 else str(next(iter(shares)))
+    if given.get("rate") is None and training.optimizer != "lamb":
+        found["rate"] = min(training.peak, GENTLE_RATE)
+    if given.get("warmup") is None:
+        found["warmup"] = max(training.warmup, GENTLE_WARMUP)
     return found

@@ -5,13 +5,13 @@ named here is the one in their data sheets, dense, with sums in full precision; 
 reaches in a plain matrix product, measured once, so that there 100 % is a product and nothing else.
 """
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from bertsmith.training.devices import HALF
-from bertsmith.training.pretraining_start import measure_products
 
 # FLOP a second in bfloat16 (float16 is as fast) without sparsity, from NVIDIA's data sheets of these GPUs; where one
 # names only the rate with sparsity, half of it. The first whose words are in the device's name counts.
@@ -60,3 +60,16 @@ def find_peak(name: str) -> float | None:
     """Of a GPU with this name, as its driver tells it; None where it is not known."""
     words = f" {name.replace('-', ' ')} "
     return next((peak for part, peak in PEAKS.items() if f" {part} " in words), None)
+
+
+def measure_products(device: torch.device, precision: str) -> float:
+    """FLOP a second of plain matrix products on this device."""
+    kind = HALF.get(precision, torch.float32)
+    size = 8192 if device.type == "cuda" else 768
+    one, other = (torch.ones(size, size, dtype=kind, device=device) for _ in range(2))
+    times = []
+    for _ in range(5):
+        begun = time.monotonic()
+        (one @ other)[0, 0].item()  # waits for the device
+        times.append(time.monotonic() - begun)
+    return 2.0 * size**3 / max(min(times), 1e-9)

@@ -6,7 +6,7 @@ In: what was asked for. Out: the folder. Everything is made in `.NAME.building` 
 import json
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -46,12 +46,13 @@ from bertsmith.data.shards import (
     file_digest,
 )
 from bertsmith.errors import BertsmithError
-from bertsmith.text.sources import Source, cut_parts
+from bertsmith.text.parts import cut_parts
+from bertsmith.text.sources import Source
 from bertsmith.text.tokenizer import Tokenizer
 
 REPORT, PAGE, ASKED = "report.json", "report.md", "settings.json"
 Say = Callable[[str], None]
-_STAGED = 3  # of how parts are made and what they tell: those that another version left are made anew
+_STAGED = 4  # of how parts are made and what they tell: those that another version left are made anew
 _PATIENCE = 10.0  # seconds between two lines about progress
 
 
@@ -66,6 +67,7 @@ class Build:
     processes: int
     engine: Engine
     say: Say
+    unread: Mapping[str, int]  # files in folders that are no sources, by how their names end
 
     def carry_out(self) -> Path:
         """All steps; gives the folder that holds the finished corpus, still aside."""
@@ -150,7 +152,8 @@ class Build:
             "kind": kind.str, "vocabulary": vocabulary, "shared": shared,
             "dropped": {reason: asdict(dropped[reason]) for reason in REASONS if reason in dropped},
             "read": {name: sum(one[source] for one in told) for name, source in
-                     (("documents", "documents"), ("characters", "characters"), ("bytes", "size"), ("cut", "cut"))},
+                     (("documents", "documents"), ("characters", "characters"), ("bytes", "size"), ("cut", "cut"),
+                      ("filled", "filled"))},
             "tokens": sum(one["tokens"] for one in told), "unknown": sum(one["unknown"] for one in told),
             "cpu": sum(one["cpu"] for one in told), "seconds": sum(one["seconds"] for one in told),
             "most": most_on_disk(sizes, [*shares["shares"], shares["totals"]], kind.itemsize),
@@ -241,6 +244,7 @@ class Build:
         final = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
         report = {
             "settings": self.asked["settings"], "sources": self.asked["sources"], "read": shares["read"],
+            "unread": dict(self.unread),
             "dropped": shares["dropped"], "kept": shares["totals"],
             "unknown": shares["unknown"] / max(shares["tokens"], 1),
             "exclude": [{**file, "paragraphs": shares["shared"].get(str(number), 0)} for number, file in

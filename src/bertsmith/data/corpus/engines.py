@@ -8,6 +8,7 @@ from multiprocessing import get_context
 from typing import Any, Literal, TypeVar
 
 from bertsmith.errors import BertsmithError
+from bertsmith.workers import follow_parent
 
 Engine = Literal["local", "ray"]
 ENGINES = ("local", "ray")
@@ -33,7 +34,7 @@ def run(
 
 
 def _run_processes(function: Callable[[J], None], jobs: Sequence[J], processes: int) -> Iterator[int]:
-    pool = ProcessPoolExecutor(min(processes, len(jobs)), get_context("spawn"), _be_single)
+    pool = ProcessPoolExecutor(min(processes, len(jobs)), get_context("spawn"), _begin)
     try:
         for number, future in enumerate(as_completed([pool.submit(function, job) for job in jobs]), 1):
             future.result()
@@ -45,6 +46,12 @@ def _run_processes(function: Callable[[J], None], jobs: Sequence[J], processes: 
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _begin() -> None:
+    # The pool's processes wait for work from each other's ends of its pipe, and would do so for ever once it is killed.
+    follow_parent()
+    _be_single()
 
 
 def _be_single() -> None:

@@ -4,14 +4,16 @@ from typing import Any
 
 from bertsmith.data.corpus.dropping import OF_PARAGRAPHS, REASONS
 from bertsmith.data.findings import counted
+from bertsmith.text.sources import tell_unread
 
 _MEGABYTE = 1_000_000
 _UNKNOWN = 0.01  # share of the tokens from which on it is worth a word
+_FILLED = 0.2  # share of the documents from which on it is worth one
 
 
 def notes_on(report: dict[str, Any]) -> list[str]:
     """What a person should look at."""
-    notes = []
+    notes = tell_unread(report["unread"])
     read, dropped, kept = report["read"], report["dropped"], report["kept"]
     poor = dropped.get("poor fit", {"count": 0})["count"]
     if poor > 0.2 * read["documents"]:
@@ -29,6 +31,12 @@ def notes_on(report: dict[str, Any]) -> list[str]:
         notes.append("No document fell into the held-out part: there are too few for its share.")
     if read["cut"]:
         notes.append(f"{counted(read['cut'], 'time')} a document longer than 4 MiB was cut and goes on as another.")
+    if report["settings"]["unit"] is None and read["filled"] > _FILLED * read["documents"]:
+        notes.append(
+            f"{read['filled']:,} of the {counted(read['documents'], 'document')} are one paragraph whose lines were "
+            "filled to a width. If blank lines part paragraphs here and not documents, --unit file keeps each file "
+            "together."
+        )
     strings, short = (sum(file[name] for file in report["exclude"]) for name in ("strings", "too_short"))
     if short:
         have, them = ("has", "it") if short == 1 else ("have", "them")

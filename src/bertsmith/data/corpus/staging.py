@@ -71,6 +71,7 @@ class Staged:
     characters: int = 0
     size: int = 0
     cut: int = 0
+    filled: int = 0  # documents of text that are one paragraph whose lines were filled to a width
     tokens: int = 0  # that stay, before parts are compared
     unknown: int = 0  # of them, those that say only that there was something
 
@@ -91,7 +92,7 @@ def stage(job: Job) -> None:
         _stage_codes(job, staged) if job.settings.codes else _stage_text(job, staged)
         told = {
             "documents": staged.documents, "characters": staged.characters, "size": staged.size, "cut": staged.cut,
-            "tokens": staged.tokens, "unknown": staged.unknown,
+            "filled": staged.filled, "tokens": staged.tokens, "unknown": staged.unknown,
             "dropped": {reason: asdict(dropped) for reason, dropped in staged.dropped.items()},
             "shared": staged.shared, "seconds": time.monotonic() - begun, "cpu": time.process_time() - cpu,
         }  # fmt: skip
@@ -132,8 +133,10 @@ def _clean_blocks(job: Job, staged: Staged, excluded: Excluded | None) -> Iterat
     shortest = settings.shortest if settings.filters else 1
     for document in read_part(job.part, unit=settings.unit, field=settings.field, blank=True):
         text = normalize_text(document.text)
-        if "\n\n" in text:
-            text = "\n".join(cut_paragraphs(text))
+        if "\n" in text:
+            paragraphs = cut_paragraphs(text)
+            staged.filled += len(paragraphs) == 1 and "\n\n" not in text and job.part.source.kind == "text"
+            text = "\n".join(paragraphs)
         staged.documents += 1
         staged.characters += len(text)
         staged.size += document.size

@@ -31,7 +31,7 @@ def count_parts(
     parts: Sequence[Part], recipe: Recipe, threads: int = 1, field: str = "text", tell: Tell | None = None
 ) -> Counted:
     """Counts in this process, or in several where the text is long enough to be worth it; `tell` hears the bytes."""
-    sizes = [part.source.size if part.end is None else part.end - part.start for part in parts]
+    sizes = [part.size for part in parts]
     threads = min(threads, len(parts))
     if threads > 1 and sum(sizes) >= ALONE:
         return _count_beside(parts, sizes, recipe, threads, field, tell)
