@@ -26,7 +26,8 @@ from typing import Any
 from tokenizers import Tokenizer as Engine
 from tokenizers import models, trainers
 
-from bertsmith.text.sources import cut_parts, list_sources, read_documents
+from bertsmith.text.parts import cut_parts
+from bertsmith.text.sources import list_sources, read_documents
 from bertsmith.text.training.parallel import count_parts
 from bertsmith.text.training.recipes import Recipe, make_recipe
 
