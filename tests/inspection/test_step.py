@@ -56,6 +56,9 @@ def test_distances_add_to_scores(family, divisor, tmp_path):
     theirs = subject.ask(found.reading.ids, found.reading.segments).attentions[1][0, 2, found.place].numpy()
     is_near(found.weights, theirs)
     assert found.by == f"√{divisor} + distance" and np.abs(found.scaled - found.dots / divisor**0.5).max() > 0.01
+    found.save(tmp_path / "step.svg")
+    told = [each.text for each in ElementTree.parse(tmp_path / "step.svg").iter() if each.tag.endswith("text")]
+    assert f"3  ÷ √{divisor}" in told and "+ distance" in told  # on two lines: one would run into another column
     with pytest.raises(BertsmithError, match=r"distances add to each product .* leave neurons out"):
         attention(subject, TEXT, neurons=True)
 

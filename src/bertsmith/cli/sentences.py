@@ -43,7 +43,7 @@ SETTINGS = {
     "smoothing": "The share of a label's weight that goes to all labels.",
     "r_drop": "How strongly two readings under dropout are drawn together; 0: off.",
     "adversarial": "How strongly the answer to a text whose vectors are moved a little, the way that changes it most, "
-    "is drawn to that of the text itself (SMART): for small data, at three times the work; 0: off.",
+    "is drawn to that of the text itself (SMART): for small data, at nearly three times the work; 0: off.",
     "adversarial_reach": "With --adversarial: how far, as a share of its word vectors' lengths.",
     "seed": "What every random draw depends on.",
     "evaluate_every": "Steps between evaluations; else after each epoch.",

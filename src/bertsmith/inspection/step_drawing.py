@@ -53,10 +53,11 @@ def _vector(y: float, name: str, values: Array, width: float, under: str) -> str
 def _heads(step: "Step", y: float) -> str:
     """The names of the columns, and above them what is done there."""
     keys = "key k" if step.turned_keys is None else "key k, turned"
+    divisor, _, added = step.by.partition(" ")  # both on one line would run into the column before
     columns = (
         (KEY, keys, "what each word offers", "start"),
         (DOT, "q · k", "how alike", "end"),
-        (SCALED, f"÷ {step.by}", "scaled", "end"),
+        (SCALED, f"÷ {divisor}", added or "scaled", "end"),
         (SOFT, "softmax", "shares of 1", "start"),
         (VALUE, "value v", "what it has to give", "start"),
         (SHARE, "share × value", "what it gives", "start"),

@@ -32,7 +32,7 @@ from bertsmith.training.study import Study
 __all__ = ["Loop", "OutOfTime", "Outcome", "Progress", "Speed", "Watcher"]
 
 # Tokens in a pass. Larger ones gain nothing on a CPU: at 8,192 rows of 250 tokens take more than twice the memory, and
-# a sixth (8 x 640) to a half (6 x 384) more of the CPU's time, than at 2,048.
+# a fifth (8 x 640) to a half (6 x 384) more of the CPU's time, than at 2,048.
 BUDGETS = {"cpu": 2048, "mps": 16384, "cuda": 65536}
 SMALLEST = 64  # below this a pass cannot be split to save memory
 
