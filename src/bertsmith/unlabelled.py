@@ -41,6 +41,7 @@ from bertsmith.tasks.texts import list_texts, take_count
 from bertsmith.text.sources import list_sources, read_documents
 from bertsmith.training.preparing import check_length
 from bertsmith.training.watching import show_time
+from bertsmith.unlabelled_codes import ask_codes
 
 Say = Callable[[str], None]
 RESULTS = "results.json"
@@ -112,12 +113,22 @@ def evaluate_masked(
     """Words of held-out text guessed, by frequency, and the text's pseudo-perplexity a token and a word.
 
     `file` is text with a blank line between documents, or anything that a corpus is built from, or the folder of a
-    corpus, whose held-out part is read. `samples` words, and as many words and marks for the perplexity, are drawn by
-    `seed`; where a script puts no spaces between words, a letter is one. Frequencies are those in `counts`, another
-    text; else in the file itself. `length` is the most tokens that are read at once, else what the model takes.
+    corpus, whose held-out part is read; in a corpus of codes each code is a word. `samples` words, and as many words
+    and marks for the perplexity, are drawn by `seed`; where a script puts no spaces between words, a letter is one.
+    Frequencies are those in `counts`, another text; else in the file itself, and of codes in the rows for training.
+    `length` is the most tokens that are read at once, else what the model takes.
     """
     place = prepare(out, overwrite)
     check_sample(samples, seed)
+    codes = open_codes(file)
+    if codes is not None:
+        if counts is not None:
+            told = f"{file} holds codes, whose frequencies are those of its rows for training"
+            raise BertsmithError(f"{told}; leave counts out.")
+        home = need_masks(model)
+        result = {"benchmark": "masked", "file": str(file), **ask_codes(codes, home, samples, seed, length)}
+        keep(place, result, masked_rows(result), masked_notes(result))
+        return result
     documents = read_texts(file)
     own = count_words(documents)
     if not own:
@@ -155,11 +166,17 @@ def evaluate_perplexity(
     """The pseudo-perplexity of a text (Salazar et al. 2020): exp of minus the mean pseudo-log-likelihood.
 
     `perplexity` has it a `token` and a `word`, with intervals. `source` is a text, anything that a corpus is built
-    from, or the folder of a corpus, whose held-out part is read. `samples` words and marks are drawn by `seed`, or all.
-    `length` is the most tokens that are read at once, else what the model takes.
+    from, or the folder of a corpus (of codes too), whose held-out part is read. `samples` words and marks, or codes,
+    are drawn by `seed`, or all. `length` is the most tokens that are read at once, else what the model takes.
     """
     place = prepare(out, overwrite)
     check_sample(samples, seed)
+    codes = open_codes(source)
+    if codes is not None:
+        found = ask_codes(codes, need_masks(model), samples, seed, length)
+        result = {"benchmark": "perplexity", "source": str(source), **found}
+        keep(place, result, perplexity_rows(result), perplexity_notes(result))
+        return result
     documents = read_texts(source)
     units = count_units(documents)
     if not units:
@@ -190,9 +207,19 @@ def need_masks(model: Model | str | Path | None) -> Model:
     return loaded.need("mask", "fill masks, by which likelihood is measured")
 
 
+def is_corpus(source: str | Path) -> bool:
+    return (Path(source).expanduser() / HEADER).is_file()
+
+
+def open_codes(source: str | Path) -> Corpus | None:
+    """The part of a corpus of codes that training never sees; None for text."""
+    corpus = Corpus.open(source, "held-out") if is_corpus(source) else None
+    return corpus if corpus is not None and corpus.header["tokenizer"] is None else None
+
+
 def read_texts(file: str | Path) -> list[str]:
     """The documents of a text, or of the part of a corpus that training never sees."""
-    if (Path(file).expanduser() / HEADER).is_file():
+    if is_corpus(file):
         return read_held_out(Corpus.open(file, "held-out"))
     return [document.text for document in read_documents(list_sources(file)) if document.text.strip()]
 
@@ -200,8 +227,7 @@ def read_texts(file: str | Path) -> list[str]:
 def read_held_out(corpus: Corpus) -> list[str]:
     """As text, so that models of other tokenizers can be asked about it too."""
     tokenizer = corpus.tokenizer()
-    if tokenizer is None:
-        raise BertsmithError(f"{corpus.folder} holds codes, which are no text; give a corpus of text.")
+    assert tokenizer is not None  # it would be one of codes
     if not len(corpus.tokens):
         raise BertsmithError(f"{corpus.folder} holds no text apart; build it anew (corpus build --held-out).")
     texts = (tokenizer.decode(corpus.document(number).tolist()) for number in range(len(corpus)))

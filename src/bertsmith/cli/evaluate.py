@@ -59,7 +59,7 @@ def evaluate(
 
     With --benchmark glue: fine-tune a model on each task, with several seeds, and tell the medians. With blimp, masked
     or perplexity nothing is trained: grammar by which of two sentences is likelier, words of plain text by frequency,
-    the pseudo-perplexity of a text or of a corpus's held-out part.
+    the pseudo-perplexity of a text or of a corpus's held-out part, of codes too.
 
     \b
     Examples:

@@ -18,6 +18,7 @@ from bertsmith.training.choices import COLUMNS as ROLES
 from bertsmith.training.choices import sort_choices
 
 METAVARS = {int: "N", float: "X", str: "TEXT"}
+ALSO: dict[str, tuple[str, ...]] = {"max_steps": ("--max-steps", "--steps")}  # what others call it, too
 
 
 @dataclass(frozen=True)
@@ -82,10 +83,10 @@ def _make(field: Field[Any], hint: Any, panel: str, by_recipe: bool) -> inspect.
     """The option for a field: its default is shown, but not passed on."""
     kinds = [kind for kind in get_args(hint) if kind is not NoneType] if NoneType in get_args(hint) else [hint]
     kind = kinds[0]
-    words = []
+    words = ALSO.get(field.name, ())
     if kind is bool:
         name = field.name.replace("_", "-")
-        words = [f"--{name}/--no-{name}"]
+        words = (f"--{name}/--no-{name}",)
     help = (sentences.PRETRAINING.get(field.name) if by_recipe else None) or sentences.SETTINGS[field.name]
     if not by_recipe and field.default is not None and not isinstance(field.default, bool):
         help += (

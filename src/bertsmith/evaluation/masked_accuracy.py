@@ -163,13 +163,13 @@ def tell_accuracy(guesses: Sequence[Guess], ranks: Mapping[str, int]) -> dict[st
         "function": [guess for guess in asked if not is_content(guess.word)],
     }
     return {
-        "accuracy": {name: _tell(some) for name, some in kinds.items() if some},
-        "bands": list(_tell_bands(asked, ranks)),
+        "accuracy": {name: tell_share(some) for name, some in kinds.items() if some},
+        "bands": list(tell_bands(asked, ranks)),
         "skipped": len(guesses) - len(asked),
     }
 
 
-def _tell_bands(asked: Sequence[Guess], ranks: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+def tell_bands(asked: Sequence[Guess], ranks: Mapping[str, int]) -> Iterator[dict[str, Any]]:
     """By rank `from` and `to`; both are None for words without a rank."""
     places = np.array([ranks.get(guess.word.lower(), 0) for guess in asked])
     bounds = [0, *BANDS, max(len(ranks), BANDS[-1] + 1)]
@@ -178,10 +178,10 @@ def _tell_bands(asked: Sequence[Guess], ranks: Mapping[str, int]) -> Iterator[di
     ]
     for low, high, inside in [*chosen, (None, None, places == 0)]:
         if inside.any():
-            yield {"from": low, "to": high, **_tell(list(compress(asked, inside)))}
+            yield {"from": low, "to": high, **tell_share(list(compress(asked, inside)))}
 
 
-def _tell(guesses: Sequence[Guess]) -> dict[str, float]:
+def tell_share(guesses: Sequence[Guess]) -> dict[str, float]:
     return with_intervals({"": mean(np.array([guess.is_right for guess in guesses]))}, len(guesses))[""]
 
 

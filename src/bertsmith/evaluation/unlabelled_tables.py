@@ -59,11 +59,11 @@ def blimp_notes(result: Mapping[str, Any]) -> list[str]:
 
 def masked_rows(result: Mapping[str, Any]) -> list[Row]:
     """Accuracy in percent, pseudo-perplexity as it is."""
-    rows = []
+    rows, what = [], "codes" if "codes" in result else "words"
     for name, one in result["accuracy"].items():
-        rows.append(("first guess right, %", f"{name} words", percent(one["value"]), between(one), one["n"]))
+        rows.append(("first guess right, %", f"{name} {what}", percent(one["value"]), between(one), one["n"]))
     for one in result["bands"]:
-        rows.append(("first guess right, %", name_band(one), percent(one["value"]), between(one), one["n"]))
+        rows.append(("first guess right, %", name_band(one, what), percent(one["value"]), between(one), one["n"]))
     return [*_name_cells(rows), *perplexity_rows(result)]
 
 
@@ -81,13 +81,16 @@ def _name_cells(rows: Sequence[tuple[str, str, str, str, int]]) -> list[Row]:
     return [dict(zip(names, (*row[:-1], f"{row[-1]:,}"), strict=True)) for row in rows]
 
 
-def name_band(band: Mapping[str, Any]) -> str:
+def name_band(band: Mapping[str, Any], what: str = "words") -> str:
     if band["from"] is None:
-        return "words that the counts lack"
-    return f"words of rank {band['from']:,} to {band['to']:,}"
+        return f"{what} that the counts lack"
+    return f"{what} of rank {band['from']:,} to {band['to']:,}"
 
 
 def masked_notes(result: Mapping[str, Any]) -> list[str]:
+    if "codes" in result:
+        ranks = "A code's rank is its place by frequency in the rows for training."
+        return [_tell_codes(result), ranks, _took(result)]
     whole = "all" if result["is_whole"] else f"a sample (seed {result['seed']}) of"
     notes = [
         f"Words one at a time, all pieces masked, the likeliest piece at each mask in one pass: {whole} the "
@@ -99,13 +102,26 @@ def masked_notes(result: Mapping[str, Any]) -> list[str]:
     if result["skipped"]:
         left = "word is left out: it has" if result["skipped"] == 1 else "words are left out: they have"
         notes.append(f"{result['skipped']:,} {left} no pieces, or more than the model reads.")
-    return [*notes, f"Measured in {show_time(result['seconds'])}."]
+    return [*notes, _took(result)]
 
 
 def perplexity_notes(result: Mapping[str, Any]) -> list[str]:
+    if "codes" in result:
+        return [_tell_codes(result), _took(result)]
     count, seed = result["documents"], result["seed"]
     drawn = "" if result["is_whole"] else f" A sample (seed {seed}) of {counted(count, 'document')}."
-    return [_tell_sample(result) + drawn, f"Measured in {show_time(result['seconds'])}."]
+    return [_tell_sample(result) + drawn, _took(result)]
+
+
+def _took(result: Mapping[str, Any]) -> str:
+    return f"Measured in {show_time(result['seconds'])}."
+
+
+def _tell_codes(result: Mapping[str, Any]) -> str:
+    drawn = "all" if result["is_whole"] else f"{result['samples']:,} (drawn by seed {result['seed']}) of"
+    among = f"{drawn} the {counted(result['codes'], 'code')} of {counted(result['documents'], 'row')}"
+    read = f"at most {result['length']:,} ids are read at once"
+    return f"Each code masked alone: {among} that training never saw; {read}."
 
 
 def _tell_sample(result: Mapping[str, Any]) -> str:

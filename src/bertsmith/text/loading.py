@@ -21,6 +21,7 @@ from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.text.wordpiece import wordpiece_engine
 
 SENTENCEPIECE_FILES = ("spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "spm.model")
+NAMES = ("tokenizer.json", *SENTENCEPIECE_FILES, "vocab.json", "vocab.txt")  # the first of them counts
 
 
 def load_tokenizer(folder: str | Path) -> Tokenizer:
@@ -40,9 +41,13 @@ def load_tokenizer(folder: str | Path) -> Tokenizer:
         return Tokenizer(engine, read_template(engine), roles, settings.limit)
 
 
+def has_tokenizer(folder: Path) -> bool:
+    """Whether a tokenizer is there, sound or damaged; a model of codes has none."""
+    return any((folder / name).exists() for name in NAMES)
+
+
 def _find_file(folder: Path) -> Path:
-    names = ["tokenizer.json", *SENTENCEPIECE_FILES, "vocab.json", "vocab.txt"]
-    for name in names:
+    for name in NAMES:
         path = folder / name
         if name == "vocab.json" and not (folder / "merges.txt").exists():
             continue

@@ -217,7 +217,10 @@ def check_metric(metric: str, task: str, names: Iterable[str]) -> None:
 
 
 def check_length(length: int | None, most: int, tokenizer: Tokenizer, source: Path) -> None:
-    specials = tokenizer.template.specials(False)
+    check_row_length(length, most, tokenizer.template.specials(False), source)
+
+
+def check_row_length(length: int | None, most: int, specials: int, source: Path) -> None:
     if length is not None and length > most:
         raise BertsmithError(f"length is {length}, but the model in {source} reads at most {most} tokens.")
     if length is not None and length <= specials:

@@ -19,7 +19,7 @@ from bertsmith.models.fresh import make_fresh, make_further
 from bertsmith.models.growing import grow_vocabulary
 from bertsmith.objectives.making import ASIDE, GENERATOR, Made, make_objective
 from bertsmith.text.extension import cut_new_pieces
-from bertsmith.text.loading import load_tokenizer
+from bertsmith.text.loading import has_tokenizer, load_tokenizer
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.devices import Ranks, cast, choose_precision
 from bertsmith.training.preparing import Say
@@ -146,12 +146,7 @@ def _read_tokenizer(base: Path) -> Tokenizer | None:
     if is_adapter(base):
         raise BertsmithError(f"{base} is an adapter; give the folder of a whole model to go on with.")
     folder = find_encoder(base)
-    try:
-        return load_tokenizer(folder)
-    except BertsmithError:
-        if any((folder / name).exists() for name in ("tokenizer.json", "vocab.txt", "vocab.json")):
-            raise
-        return None
+    return load_tokenizer(folder) if has_tokenizer(folder) else None
 
 
 def make_study(start: Start, training: Pretraining, steps: int) -> PretrainingStudy:
