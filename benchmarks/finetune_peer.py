@@ -12,7 +12,6 @@ import json
 import math
 import os
 import platform
-import resource
 import sys
 import tempfile
 import time
@@ -20,6 +19,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from origins import read_peak_memory
 from peer_tasks import TASKS, Logits, Work, prepare
 
 SETTINGS = ("epochs", "batch", "rate", "warmup", "weight_decay", "clip", "length", "device", "precision", "steps")
@@ -218,7 +218,7 @@ def peak_memory(device: str) -> float:
 
     if device == "cuda":
         return torch.cuda.max_memory_allocated() / 2**20
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return read_peak_memory()
 
 
 def find_version(package: str) -> str | None:

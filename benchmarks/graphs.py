@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from origins import find_commit, name_machine
+from origins import find_commit, name_machine, read_peak_memory
 
 HERE = Path(__file__).resolve().parent
 Reader: TypeAlias = tuple[Callable[[], Any], Callable[[int], Any]]  # of all texts, and of one by its number
@@ -129,12 +129,6 @@ def open_folder(options: argparse.Namespace) -> Reader:
         return [[one[label] for label in model.checkpoint.labels] for one in told]
 
     return lambda: read(texts), lambda i: read([texts[i]])
-
-
-def read_peak_memory() -> float:
-    """In MiB. What the system tells of a process's usage begins with what the one had that started it."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def measure(graphs: dict[str, Path], rows: Path, options: argparse.Namespace) -> dict[str, dict[str, Any]]:

@@ -30,3 +30,9 @@ def find_model(otherwise: str = "--model FOLDER") -> Path:
     if spec is None or spec.origin is None:
         raise SystemExit(f"give {otherwise}, or install bertsmith[bench] for the encoder of the published figures.")
     return Path(spec.origin).parent / "model"
+
+
+def read_peak_memory() -> float:
+    """In MiB. What the system tells of a process's usage begins with what the one had that started it."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))

@@ -24,6 +24,7 @@ from bertsmith.tasks.predicting import BUDGETS, Predictor
 from bertsmith.tasks.trained import TrainedTask
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.choices import as_asked
+from bertsmith.training.devices import peak_memory
 from bertsmith.training.folder import RunFolder
 from bertsmith.training.loop import Outcome
 from bertsmith.training.preparing import Preparation, Say, fingerprint
@@ -136,14 +137,8 @@ def tell_speed(outcome: Outcome, device: torch.device) -> Any:
         "since": speed.began,
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
     }
-    if device.type == "cuda":
-        return {**found, "peak_memory": torch.cuda.max_memory_allocated(device)}
-    try:
-        import resource
-    except ImportError:  # Windows has none
-        return found
-    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, the others KiB
-    return {**found, "peak_memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit}
+    memory = peak_memory(device)
+    return found if memory is None else {**found, "peak_memory": memory}
 
 
 def tell_command() -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
@@ -38,6 +39,23 @@ def cast(precision: str, device: torch.device) -> AbstractContextManager[Any]:
     if precision == "fp32":
         return nullcontext()
     return torch.autocast(device.type, HALF[precision], cache_enabled=False)
+
+
+def peak_memory(device: torch.device) -> int | None:
+    """Bytes: this process's on a CPU, what torch took on a GPU; None where the system does not tell."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    try:  # what getrusage tells of a process begins with what the one had that started it
+        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        pass
+    try:
+        import resource
+    except ImportError:  # Windows has none
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, the others KiB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def seed_of(*numbers: int) -> int:
