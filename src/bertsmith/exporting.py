@@ -28,6 +28,7 @@ from bertsmith.models.hub import GRAPHS
 from bertsmith.tasks.catalog import find_task
 from bertsmith.tasks.measures import LOWER_IS_BETTER
 from bertsmith.training.choices import TaskChoices
+from bertsmith.training.interrupts import terminable
 
 Form = Literal["transformers", "compact", "onnx"]
 STORES: dict[str, str] = {"transformers": "fp32", "compact": "int8", "onnx": "fp32"}
@@ -89,7 +90,7 @@ def export_model(
         exact = to != "onnx" or (source.device.type == "cpu" and source.dtype == "float32")
         model = source if exact and not beside else load(source.folder, device="cpu", adapters={**own, **beside})
     refuse_sources(model, folder)
-    with written_new(folder, overwrite) as aside:
+    with terminable(), written_new(folder, overwrite) as aside:
         if to == "transformers":
             chosen = pick_head(model, head)
             write_plain(chosen, aside, store or STORES[to])

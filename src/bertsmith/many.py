@@ -6,19 +6,19 @@ the weights are taken away: the same jobs again skip what has one, and `finetune
 
 import os
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, Self
 
 from bertsmith.errors import BertsmithError, Stopped
 from bertsmith.finetuning import Run, finetune
 from bertsmith.models.files import TASK_FILE, read_json, take_folder, write_json
+from bertsmith.training.interrupts import terminable
 from bertsmith.training.watching import show_time
 from bertsmith.workers import Lost, Workers, count_cores
 
@@ -224,24 +224,6 @@ def digest(tables: Mapping[str, Any]) -> dict[str, str]:
             total.update(repr(record).encode("utf-8", "surrogatepass"))
         found[side] = total.hexdigest()[:16]
     return found
-
-
-@contextmanager
-def terminable() -> Iterator[None]:
-    """Inside, SIGTERM is an interrupt, so that the workers are ended in good order."""
-    here = threading.current_thread() is threading.main_thread()
-    if not here or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise Stopped("stopped.", number)
-
-    signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _plain(value: Any) -> Any:

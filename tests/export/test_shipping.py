@@ -273,6 +273,10 @@ def test_a_folder_is_replaced_only_when_asked(made, tmp_path):
     (tmp_path / "letters" / "a.txt").write_text("dear")
     with pytest.raises(BertsmithError, match="holds no model, so it is not overwritten"):
         bertsmith.export_model(base, tmp_path / "letters", overwrite=True)
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    with pytest.raises(BertsmithError, match=r"out holds notes.txt beside a model, which would be lost; give another"):
+        bertsmith.export_model(base, tmp_path / "out", overwrite=True)
+    assert (tmp_path / "out" / "notes.txt").read_text() == "mine" and bertsmith.load(tmp_path / "out")
 
 
 KILLED = """
@@ -281,7 +285,7 @@ import bertsmith, bertsmith.export.shipping as shipping
 pack = shipping._pack
 def kill(plain, *more):
     if "adapters" in plain.parts:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), int(sys.argv[4]))
     return pack(plain, *more)
 shipping._pack = kill
 bertsmith.export_model(sys.argv[1], sys.argv[2], to="compact", adapters={"mood": sys.argv[3]})
@@ -292,9 +296,12 @@ bertsmith.export_model(sys.argv[1], sys.argv[2], to="compact", adapters={"mood":
 def test_killed_while_writing_nothing_is_there(made, tmp_path):
     base, adapters = made
     given = [str(base), str(tmp_path / "out"), str(adapters["mood"])]
-    done = subprocess.run([sys.executable, "-c", KILLED, *given], env={**os.environ, "OMP_NUM_THREADS": "1"})
-    assert done.returncode == -signal.SIGKILL
-    assert not (tmp_path / "out").exists()
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        command = [sys.executable, "-c", KILLED, *given, str(int(number))]
+        done = subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL)
+        assert done.returncode == (-number if number == signal.SIGKILL else 1)
+        assert not (tmp_path / "out").exists()
+        assert number == signal.SIGKILL or not list(tmp_path.iterdir())  # what can be tidied up is
     bertsmith.export_model(*given[:2], to="compact", adapters={"mood": given[2]})
     assert bertsmith.load(tmp_path / "out").classify("good").answers
 

@@ -1,7 +1,8 @@
 """The command line. In: the words after `bertsmith`. Out: answers on standard output, all else on standard error.
 
 Exit status: 0 done, 1 a mistake in a file, a setting or an input (one sentence says which), 2 a mistake in the command
-itself, 130 stopped by Ctrl-C, 143 stopped by SIGTERM while training, 141 the reader of the pipe has left.
+itself, 130 stopped by Ctrl-C, 143 stopped by SIGTERM while training or writing a model, 141 the reader of the pipe has
+left.
 """
 
 import os

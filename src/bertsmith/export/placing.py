@@ -11,11 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertsmith.errors import BertsmithError
-from bertsmith.models.adapter_folders import is_adapter
+from bertsmith.models.adapter_folders import MEMBERS, is_adapter
 from bertsmith.models.files import MARKS, written_aside
 
 if TYPE_CHECKING:
     from bertsmith.model import Model
+
+# What models are written as, here and elsewhere; whoever overwrites one means to lose no more.
+OF_A_MODEL = (
+    "*.json", "*.jinja", "*.safetensors", "*.bin", "*.onnx", "*.model", "vocab.txt", "merges.txt", "README.md",
+    ".gitattributes", ".DS_Store", MEMBERS, "onnx", "[0-9]_*",
+)  # fmt: skip
 
 
 def refuse_sources(model: "Model", folder: Path) -> None:
@@ -65,6 +71,10 @@ def _check_free(folder: Path, overwrite: bool) -> None:
         raise BertsmithError(f"{folder} is not empty; give another folder, or overwrite it (--overwrite).")
     if not ((folder / "config.json").exists() or is_adapter(folder)):
         raise BertsmithError(f"{folder} holds no model, so it is not overwritten; give another folder.")
+    foreign = sorted(path.name for path in folder.iterdir() if not any(path.match(form) for form in OF_A_MODEL))
+    if foreign:
+        told = f"{folder} holds {', '.join(foreign[:3])}{' …' * (len(foreign) > 3)} beside a model"
+        raise BertsmithError(f"{told}, which would be lost; give another folder.")
 
 
 def _move_all(folder: Path, place: Path, marks_first: bool) -> None:

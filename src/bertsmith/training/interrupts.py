@@ -6,8 +6,12 @@ An interrupt in the middle of a step would leave weights of which some have take
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
+
+from bertsmith.errors import Stopped
 
 USUAL: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 
@@ -46,3 +50,21 @@ class Interrupts:
         if self.is_waiting:
             raise KeyboardInterrupt
         self.is_waiting = True
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Inside, SIGTERM is an interrupt, so that all is left in good order."""
+    here = threading.current_thread() is threading.main_thread()
+    if not here or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Stopped("stopped.", number)
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
