@@ -110,7 +110,8 @@ def _sum(step: "Step", y: float) -> str:
 
 
 def _notes(step: "Step") -> list[str]:
-    seen = f"The other {step.heads - 1} heads do the same with matrices of their own; " if step.heads > 1 else ""
+    seen = f"The other {step.heads - 1} heads do the same with matrices of their own; " if step.heads > 2 else ""
+    seen = "The other head does the same with matrices of its own; " if step.heads == 2 else seen
     mask = []
     if step.causal:
         mask.append("Read as GPT reads: a word sees only itself and those before it.")

@@ -29,7 +29,8 @@ def train_wordpieces(
     alphabet = choose_alphabet(table, room // 4, alphabet_size)
     table = spelled(table, alphabet)
     names, symbols = _spell(table, alphabet)
-    check_room(size, len(specials), len(names), describe_alphabet(alphabet))
+    what = f"{describe_alphabet(alphabet)}, at the start of a word and inside one,"
+    check_room(size, len(specials), len(names), what)
     room -= len(names)
     merger = Merger(symbols, table.lengths, table.counts, list(names))
     learn_merges(merger, room + room // SURPLUS, _join, min_count, frozenset(specials), tell)
