@@ -95,7 +95,8 @@ def pretrain(
     where, recipe = find_device(device), recipe or choose_recipe(base)
     gentle = {} if base is None else fit_to_trained(recipe, settings, find_limit(base))
     given = {**settings, **gentle}
-    fitted = fit_to_cpu(recipe, given, base is None) if minutes is not None and where.type == "cpu" else {}
+    free = given if settings.get("tokens") else {name: value for name, value in given.items() if name != "tokens"}
+    fitted = fit_to_cpu(recipe, free, base is None) if minutes is not None and where.type == "cpu" else {}
     chosen = find_recipe(recipe, {**given, **fitted})
     refuse_unread(settings, chosen, model)
     check_time(chosen, minutes)
@@ -112,6 +113,8 @@ def pretrain(
             say(f"Rows have at most {chosen.training.longest} tokens, as {base} reads no more.")
         if "rate" in gentle:
             say(f"The rate is {gentle['rate']:g}, for weights that have learned before; --rate says otherwise.")
+        if "tokens" in gentle and "tokens" not in fitted:
+            say(f"A step takes {gentle['tokens']:,} tokens: the recipe's are for more text; --tokens says otherwise.")
         if plan:
             held_out = open_held_out(start, chosen.training, ranks, say)
             tell_plan(start, minutes, ranks, say, count_read(start, held_out))

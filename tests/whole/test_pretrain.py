@@ -390,6 +390,21 @@ def test_a_trained_model_is_not_undone_by_the_rate_of_a_fresh_one(corpus, tmp_pa
     assert fit_to_trained("smith", {}, 128)["lengths"] == "128"
 
 
+def test_a_trained_model_goes_on_in_steps_for_less_text(corpus, tmp_path):
+    """ModernBERT's hold 4.7 million tokens, more than most corpora of one's own."""
+    found = [
+        fit_to_trained("modernbert", given, 8192).get("tokens") for given in ({}, {"tokens": 9}, {"first_tokens": 9})
+    ]
+    assert found == [131_072, None, None] and "tokens" not in fit_to_trained("smith", {}, 512)
+    bertsmith.pretrain(corpus, tmp_path / "m", "modernbert", device="cpu", max_steps=1, depth=2, width=32, heads=2,
+                       inner=64, positions=64, tokens=512, lengths="32")  # fmt: skip
+    for minutes, size in ((None, "131,072"), (1, "2,048")):  # a CPU takes small ones where minutes count
+        said = []
+        bertsmith.pretrain(corpus, model=tmp_path / "m", out=tmp_path / "out", minutes=minutes, device="cpu", plan=True,
+                           say=said.append)  # fmt: skip
+        assert f"a step: {size} tokens" in "\n".join(said)
+
+
 def test_reading_onward_first(corpus, tmp_path):
     """A quarter of the run asks for the next token, the rest for hidden ones; a stop in between changes nothing."""
     settings = {**SHORT, "asks": "causal+masked", "log_every": 1}

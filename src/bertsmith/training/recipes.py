@@ -121,6 +121,7 @@ class Recipe:
 
 
 GENTLE_RATE, GENTLE_WARMUP = 1e-4, 0.06  # of weights that have learned before
+GENTLE_STEP = 131_072  # tokens, at most: millions of them are for corpora of billions
 
 RECIPES = {
     recipe.name: recipe
@@ -231,8 +232,8 @@ def fit_to_cpu(name: str, given: Mapping[str, Any], is_fresh: bool) -> dict[str,
 
 def fit_to_trained(name: str, given: Mapping[str, Any], limit: int) -> dict[str, Any]:
     """What of a recipe would not suit an encoder that goes on learning, where nobody said it: rows that are longer than
-    it reads, and a rate for fresh weights, which undoes within a step or two what others have learned. LAMB's is a
-    share of the weights' own size, and stays.
+    it reads, steps that a corpus of one's own has few of, and a rate for fresh weights, which undoes within a step or
+    two what others have learned. LAMB's is a share of the weights' own size, and stays.
     """
     sized = ("tokens", "first_tokens", "pass_tokens")  # they must hold a row, and rows may become shorter here
     training = find_recipe(name, {key: value for key, value in given.items() if key not in sized}).training
@@ -248,4 +249,6 @@ def fit_to_trained(name: str, given: Mapping[str, Any], limit: int) -> dict[str,
         found["rate"] = min(training.peak, GENTLE_RATE)
     if given.get("warmup") is None:
         found["warmup"] = max(training.warmup, GENTLE_WARMUP)
+    if all(given.get(name) is None for name in sized) and training.tokens > GENTLE_STEP:
+        found["tokens"] = GENTLE_STEP
     return found
