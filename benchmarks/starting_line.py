@@ -2,9 +2,10 @@
 
     python benchmarks/starting_line.py train CORPUS --device cuda --keep DIR --out FILE      # 500 seconds
     python benchmarks/starting_line.py measure CORPUS --device cuda --keep DIR --data GLUE --blimp DIR --out FILE
+    python benchmarks/starting_line.py train CORPUS --of replaced ...                        # another form, then
+    python benchmarks/starting_line.py measure CORPUS --of replaced ...                      # what came of it
     python benchmarks/starting_line.py cut CORPUS --keep DIR                                 # rows of it: DIR/rows
-    python benchmarks/starting_line.py rows DIR/rows --device cuda --keep DIR --out FILE     # 500 seconds on that
-    python benchmarks/starting_line.py measure DIR/rows --of rows ...                        # of what came of it
+    python benchmarks/starting_line.py train DIR/rows --of rows ...                          # 500 seconds on that
     python benchmarks/starting_line.py ablate CORPUS --device cuda --seconds 68 --out FILE   # one row a change
     python benchmarks/starting_line.py figures --out FILE        # starting-line-curve.svg, starting-line-ablations.svg
 
@@ -12,10 +13,12 @@ Modes share one file of figures and may be calls of their own; `measure` is `bli
 GLUE as the plain script had it: the mean of two seeds at the best of three rates, 10 epochs
 (SST-2: 2 epochs, one seed), batch 32; the weights of the last epoch are scored, so nothing but the rate is chosen on
 dev. `warm` starts RTE, MRPC and STS-B from a model of MNLI's first 10,000 examples.
-`rows` is what the plain script did: it set rows of running text apart, not documents, so that it had read what stands
-around them; it read rows of 128 to the end. `cut` makes such rows of a corpus, each of them a document, and sets one in
-a hundred apart by its hash; --of rows measures what came of them, in rows of figures whose names begin with that. The
-plain script's 769M tokens at 1.54M a second fill its 500 seconds without compilation; here the clock includes it.
+Forms of the recipe are --of, in rows of figures whose names begin with theirs. `replaced` asks for replaced tokens
+beside masked ones in the middle of the run, as the house model's longest trial did. `rows` is what the plain script
+did: it set rows of running text apart, not documents, so that it had read what stands around them; it read rows of 128
+to the end. `cut` makes such rows of a corpus, each of them a document, and sets one in a hundred apart by its hash. The
+plain script's 769M tokens at 1.54M a second fill its 500 seconds without compilation; here the clock includes what is
+compiled: with --cold all of it, else what no run before it has.
 """
 
 import argparse
@@ -41,9 +44,15 @@ METRICS = {"cola": "matthews", "sst2": "accuracy", "mrpc": "accuracy", "rte": "a
 RATES = ("3e-5", "6e-5", "1.2e-4")
 SMALL, PAIRED = ("cola", "mrpc", "rte", "stsb"), ("mrpc", "rte", "stsb")
 LAST = ["--evaluate-every", "1000000"]  # never before the end: no epoch is chosen on dev
+PAIR_OF_SEEDS = ["--seeds", "1,2", "--jobs", "2", "--epochs", "10"]
 TINY = ["--depth", "2", "--width", "32", "--heads", "2", "--inner", "88", "--tokens", "1024", "--lengths", "32"]
-MODES = ("train", "cut", "rows", "blimp", "glue", "warm", "measure", "ablate", "figures")
+MODES = ("train", "cut", "blimp", "glue", "warm", "measure", "ablate", "figures")
 ROW = 126  # tokens, between [CLS] and [SEP]
+FORMS = {
+    "smith": "",
+    "replaced": "--asks masked:0.45,replaced:0.45,masked:0.1 --stay-hidden 0.5",
+    "rows": f"--lengths {ROW + 2}",
+}
 
 # One change each of the recipe, at the same seconds.
 CHANGES = {
@@ -85,11 +94,11 @@ def spell(change: str, seconds: float, options: argparse.Namespace) -> list[str]
 
 def train(change: str, name: str, seconds: float, options: argparse.Namespace) -> dict[str, Any]:
     """A run, and masked words at 15 % by both kinds of held-out rows."""
-    length = 32 if options.tiny and options.mode != "rows" else ROW + 2
+    length = 32 if options.tiny and options.of != "rows" else ROW + 2
     folder = options.keep / name.replace(" ", "-")
     found = pretrain(spell(change, seconds, options), folder, options)
     found["masked"] = measure_masked(folder, options, length=length)
-    if options.mode != "rows":  # they are no running text
+    if options.of != "rows":  # they are no running text
         found["masked_stream"] = measure_masked(folder, options, "stream", length)
     return found
 
@@ -144,13 +153,12 @@ def sweep(kind: str, turns: dict[str, list[str]], figures: Figures, options: arg
 
 
 def glue(figures: Figures, options: argparse.Namespace) -> None:
-    """Side by side: the small tasks at each rate, and the one large task at each rate."""
-    model, jobs = ["--model", str(folder_of(options))], max(1, (options.jobs - len(RATES)) // len(RATES))
+    """Side by side: each of the small tasks at each rate, and the one large task at each rate."""
     turns: dict[str, list[str]] = {}
-    for rate in RATES:
-        some = ["--rate", rate, *model]
-        small = [*some, "--tasks", ",".join(SMALL), "--seeds", "1,2", "--epochs", "10", "--jobs", str(jobs)]
-        turns |= {f"glue {rate}": small, f"sst2 {rate}": [*some, "--tasks", "sst2", "--seeds", "1", "--epochs", "2"]}
+    for rate in options.rates:
+        some = ["--rate", rate, "--model", str(folder_of(options))]
+        turns[f"sst2 {rate}"] = [*some, "--tasks", "sst2", "--seeds", "1", "--epochs", "2"]
+        turns |= {f"{task} {rate}": [*some, "--tasks", task, *PAIR_OF_SEEDS] for task in SMALL}
     sweep("straight", pick(turns, options), figures, options)
 
 
@@ -158,7 +166,7 @@ def warm(figures: Figures, options: argparse.Namespace) -> None:
     """First MNLI's 10,000 at each rate, then the paired tasks from the best of those."""
     model = ["--model", str(folder_of(options))]
     first = {f"mnli {rate}": ["--rate", rate, *model, "--tasks", "mnli", "--seeds", "1", "--epochs", "5",
-                              "--keep-models"] for rate in RATES}  # fmt: skip
+                              "--keep-models"] for rate in options.rates}  # fmt: skip
     sweep("mnli", pick(first, options), figures, options)
     rows = {name: figures.rows.get(own(name, options), {}) for name in first}
     scores = {name: row["tasks"]["mnli"]["accuracy"] for name, row in rows.items()
@@ -166,10 +174,8 @@ def warm(figures: Figures, options: argparse.Namespace) -> None:
     if not scores:
         return
     best = options.keep / own(max(scores, key=lambda name: scores[name]), options) / "mnli-seed1"
-    starts = [word for task in PAIRED for word in ("--start", f"{task}={best}")]
-    jobs = str(max(1, options.jobs // len(RATES)))
-    turns = {f"warm {rate}": ["--rate", rate, *starts, "--tasks", ",".join(PAIRED), "--seeds", "1,2", "--epochs", "10",
-                              "--jobs", jobs] for rate in RATES}  # fmt: skip
+    turns = {f"warm {task} {rate}": ["--rate", rate, "--start", f"{task}={best}", "--tasks", task, *PAIR_OF_SEEDS]
+             for rate in options.rates for task in PAIRED}  # fmt: skip
     sweep("warm", pick(turns, options), figures, options)
 
 
@@ -180,13 +186,17 @@ def blimp(figures: Figures, options: argparse.Namespace) -> None:
 
 def folder_of(options: argparse.Namespace) -> Path:
     """The encoder that is measured."""
-    found: Path = options.keep / ("smith-rows" if options.of == "rows" else "smith")
+    found: Path = options.keep / name_run(options).replace(" ", "-")
     return found
+
+
+def name_run(options: argparse.Namespace) -> str:
+    return "smith" if options.of == "smith" else f"smith {options.of}"
 
 
 def own(name: str, options: argparse.Namespace) -> str:
     """The name of a row of figures, which tells what was measured."""
-    return f"rows {name}" if options.of == "rows" else name
+    return name if options.of == "smith" else f"{options.of} {name}"
 
 
 MEASURES = {"blimp": blimp, "glue": glue, "warm": warm}
@@ -199,7 +209,7 @@ def pick(turns: dict[str, list[str]], options: argparse.Namespace) -> dict[str, 
 def summarize(figures: Figures) -> dict[str, Any]:
     """In percent, at the best rate of each task; beside the plain script's."""
     found: dict[str, Any] = {"plain": PLAIN, "plain_warm": PLAIN_WARM}
-    for way, row, before in (("smith", "smith", ""), ("smith_rows", "smith rows", "rows ")):
+    for way, row, before in (("smith", "smith", ""), *((f"smith_{x}", f"smith {x}", f"{x} ") for x in list(FORMS)[1:])):
         ours: dict[str, float] = {}
         for part, end in (("masked", ""), ("masked_stream", "_stream")):
             if measured := figures.rows.get(row, {}).get(part):
@@ -234,7 +244,11 @@ def draw(figures: Figures, out: Path) -> None:
     from matplotlib import pyplot
 
     changes = [row for row in figures.rows.values() if row.get("kind") == "ablation"]
-    runs = {"smith": "documents set apart, rows of 512 at last", "smith rows": "rows set apart, as the script did"}
+    runs = {
+        "smith": "documents set apart, rows of 512 at last",
+        "smith replaced": "replaced tokens beside masked ones, too",
+        "smith rows": "rows set apart, as the script did",
+    }
     if curves := {title: figures.rows[name] for name, title in runs.items() if name in figures.rows}:
         figure, axis = pyplot.subplots(figsize=(7, 4))
         for title, row in curves.items():
@@ -274,14 +288,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, help="of training: 500 for train, 68 for ablate")
     parser.add_argument("--blimp", type=Path, help="the folder of BLiMP")
     parser.add_argument("--data", type=Path, help="the folder of GLUE")
+    parser.add_argument("--of", default="smith", choices=list(FORMS), help="the form that is trained, or measured")
     parser.add_argument(
-        "--of", default="smith", choices=("smith", "rows"), help="measure, blimp, glue, warm: what is asked"
+        "--rates", type=lambda text: text.split(","), default=RATES, help=f"of fine-tuning: {', '.join(RATES)}"
     )
-    parser.add_argument("--jobs", type=int, default=12, help="fine-tunings side by side, about")
     options = parser.parse_args()
     if options.list or options.mode is None:  # `make bench` calls every script, and the text cannot be shipped
-        for name, change in {"train": "", **CHANGES}.items():
-            print(f"{name:20} bertsmith pretrain --corpus CORPUS {' '.join(spell(change, 500, options))}")
+        for name, change in {**{f"train --of {form}": flags for form, flags in FORMS.items()}, **CHANGES}.items():
+            print(f"{name:22} bertsmith pretrain --corpus CORPUS {' '.join(spell(change, 500, options))}")
         return
     wanted = {
         "measure": ("blimp", "data"),
@@ -294,13 +308,11 @@ def main() -> None:
     if missing := [name for name in wants if getattr(options, name) is None]:
         parser.error(f"{options.mode} needs {'CORPUS' if missing[0] == 'corpus' else f'--{missing[0]}'}")
     figures = Figures(options, f"python benchmarks/starting_line.py MODE CORPUS --device {options.device}")
-    long = options.seconds or (6 if options.tiny else 500 if options.mode in ("train", "rows") else 68)
+    long = options.seconds or (6 if options.tiny else 500 if options.mode == "train" else 68)
     if options.mode == "cut":
         return cut(options)
     if options.mode == "train":
-        figures.make("smith", lambda: train("", "smith", long, options))
-    elif options.mode == "rows":
-        figures.make("smith rows", lambda: train(f"--lengths {ROW + 2}", "smith rows", long, options))
+        figures.make(name_run(options), lambda: train(FORMS[options.of], name_run(options), long, options))
     elif options.mode == "ablate":
         for name in options.only or CHANGES:
             work = lambda name=name: {"kind": "ablation", **train(CHANGES[name], f"ablate {name}", long, options)}  # noqa: E731

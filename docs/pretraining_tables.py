@@ -46,9 +46,9 @@ def starting_line() -> str:
         told = {"masked": "masked at 15 %", "loss": "loss", "masked_stream": "masked, running text", "blimp": "BLiMP",
                 "cola": "CoLA", "sst2": "SST-2", "mrpc": "MRPC", "rte": "RTE", "stsb": "STS-B", "mean": "mean of five",
                 "mnli": "MNLI-m (10k)"}  # fmt: skip
-        ways = {"plain": "plain script", "smith": "`smith`", "smith_rows": "`smith`, rows set apart as the script did",
-                "plain_warm": "plain script, from MNLI-10k",
-                "smith_warm": "`smith`, from MNLI-10k"}  # fmt: skip
+        ways = {"plain": "plain script", "smith": "`smith`", "smith_replaced": "`smith`, replaced tokens too",
+                "smith_rows": "`smith`, rows set apart as the script did"}  # fmt: skip
+        ways |= {f"{way}_warm": f"{title}, from MNLI-10k" for way, title in ways.items() if way != "smith_rows"}
         summary = found.get("summary", {})
         rows = [
             [title, *(f"{summary[way][key]:.{3 if key == 'loss' else 1}f}" if key in summary.get(way, {}) else ""

@@ -16,6 +16,7 @@ from bertsmith.errors import BertsmithError
 from bertsmith.objectives.wording import read_asks
 from bertsmith.training.choices import read_toml, suggest
 from bertsmith.training.pretraining_settings import IDLE, Pretraining
+from bertsmith.training.reading_ahead import read_ahead
 from bertsmith.training.recipes import KINDS, RECIPES, Asking, Shape, find_recipe
 
 # What a file of settings may hold beside the settings themselves.
@@ -139,6 +140,7 @@ def check_file(path: Path, recipe: str | None, own: Mapping[str, Any], given: Ma
 
 def carry_out(asked: dict[str, Any], modes: Mapping[str, Any], say: Callable[[str], None]) -> dict[str, Any] | None:
     """Trains, with a bar; None after a plan."""
+    read_ahead(asked.get("device"))
     import bertsmith
     from bertsmith.models.files import take_folder
     from bertsmith.training.watching import Events, ProgressBar
