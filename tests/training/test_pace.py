@@ -60,12 +60,26 @@ class Compiling:
         self.clock += 0.01
 
 
-def find_pace(monkeypatch, passes, most=5.0, lengths="128"):
+class Blocks(Staged):
+    """One whose rows are made a block at a time, the last two of them kept: a second for a block that is not there."""
+
+    def __init__(self, steps, passes):
+        super().__init__(steps)
+        self.passes, self.kept = passes, []
+
+    def works(self, step, rank, ranks, budget):
+        block = step // 300
+        self.passes.clock += 1.0 * (block not in self.kept)
+        self.kept = [*[one for one in self.kept if one != block][-1:], block]
+        return super().works(step, rank, ranks, budget)
+
+
+def find_pace(monkeypatch, passes, most=5.0, lengths="128", study=Staged):
     monkeypatch.setattr(timing, "make_passes", lambda *_: passes)
     monkeypatch.setattr(timing, "make_optimizer", lambda *_: None)
     monkeypatch.setattr(timing, "now", lambda: passes.clock)
     training = Pretraining(lengths=lengths, precision="fp32")
-    return timing.find_pace(training, lambda _, steps: Staged(steps), torch.nn.Linear(1, 1), Ranks(), most)
+    return timing.find_pace(training, lambda _, steps: study(steps), torch.nn.Linear(1, 1), Ranks(), most)
 
 
 @pytest.mark.parametrize("most", [0.1, 5.0, 100.0])
@@ -97,6 +111,13 @@ def test_each_question_has_its_own_pace(monkeypatch):
     chosen = Pretraining(lengths="32:0.5,64:0.5", tokens=size, pass_tokens=size)
     costs = [pace.cost(chosen, size, step, 100) for step in range(100)]
     assert costs == pytest.approx([0.31] * 25 + [0.11] * 75)
+
+
+def test_making_rows_of_another_part_of_the_text_is_no_pace(monkeypatch):
+    """Sentence order in two minutes had 2,600 steps of the 6,500 that fitted."""
+    passes = Compiling()
+    pace, _ = find_pace(monkeypatch, passes, 100.0, study=lambda steps: Blocks(steps, passes))
+    assert pace.passes[0] == pytest.approx([0.1] * timing.TIMED)
 
 
 def test_a_plan_of_before_is_read():
