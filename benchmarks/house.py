@@ -235,8 +235,11 @@ def merge(options: argparse.Namespace) -> None:
         "summary": summarize(House(options, figures)),
         "marks": {name: list(marks) for name, marks in MARKS.items()},
     }
-    head: dict[str, Any] = {name: files[0][name] for name in ("about", "date", "commit")}
-    head["commands"] = list(dict.fromkeys(line for held in files for line in held.get("commands") or [held["command"]]))
+    head: dict[str, Any] = {name: files[0][name] for name in ("about", "commit")}
+    head["date"] = max(held["date"] for held in files)
+    # One that went on from a merged file has its commands, and its own.
+    lines = [line for held in files for line in (*held.get("commands", ()), held.get("command"))]
+    head["commands"] = list(dict.fromkeys(line for line in lines if line))
     text = json.dumps({**facts, **head, "rows": list(figures.rows.values())}, indent=1) + "\n"
     options.out.write_text(text, encoding="utf-8")
     print(json.dumps(facts["summary"]))

@@ -11,7 +11,6 @@ from typing import Any
 
 LAST = 1_000_000  # steps between evaluations: never before the end, no epoch is chosen on dev
 GRID, SHORT_GRID = (3e-5, 6e-5, 1.2e-4), (7e-5, 1.5e-4)
-NLI_GRID = (*SHORT_GRID, 3e-4)  # the second was the best of two for all models
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ TASKS = {
     "rte": glue("RTE", "classify", "accuracy", 2_490, 70),
     "stsb": glue("STS-B", "regress", "spearman", 5_749, 28),
     "nli": Tuned("nli", "classify", "made/nli.jsonl", "glue/MNLI/dev_matched.rebuilt.tsv", "accuracy", 399_032, 40,
-                 2, 128, 1, NLI_GRID),
+                 2, 128, 1, SHORT_GRID),
     "rte-warm": glue("RTE", "classify", "accuracy", 2_490, 70, **WARM),
     "mrpc-warm": glue("MRPC", "classify", "accuracy", 3_668, 53, **WARM),
     "stsb-warm": glue("STS-B", "regress", "spearman", 5_749, 28, **WARM),

@@ -45,6 +45,7 @@ GATED = f"{SHAPE} --inner 1368"
 TINY_ALL = "--tokens 1024 --lengths 32 --dropout 0 --warmup 0.05"
 TINY = {SHAPE: "--depth 2 --width 32 --heads 2", GATED: "--depth 2 --width 32 --heads 2 --inner 88"}
 BERT = "--recipe bert --rate 5e-4"
+MOST = 2 / 3  # of a row's minutes are steps, or its name in the figure says how long they took
 
 
 @dataclass(frozen=True)
@@ -149,33 +150,39 @@ def draw(path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    rows = [row for row in json.loads(path.read_text(encoding="utf-8"))["rows"] if "masked" in row]
+    found = json.loads(path.read_text(encoding="utf-8"))
+    rows = [row for row in found["rows"] if "masked" in row]
     colours = {"preset": "#4c72b0", "one change": "#dd8452", "student": "#55a868"}
     figure, axes = pyplot.subplots(1, 3, figsize=(14, 0.32 * len(rows) + 1.6), width_ratios=(1, 1, 1.1))
-    names = [row["name"] + (" (generator)" if row["name"] == "electra" else "") for row in rows]
+    names = [tell_name(row, found["minutes"]) for row in rows]
     shown = {
-        "masked words right, held out, %": [100 * row["masked"]["accuracy"] for row in rows],
-        "BLiMP, %": [100 * row.get("blimp", {}).get("accuracy", float("nan")) for row in rows],
+        "masked words right, held out, %": (0, [100 * row["masked"]["accuracy"] for row in rows]),
+        "BLiMP, %, from chance on": (50, [100 * row.get("blimp", {}).get("accuracy", float("nan")) for row in rows]),
     }
-    for axis, (title, values) in zip(axes, shown.items(), strict=False):
+    for axis, (title, (start, values)) in zip(axes, shown.items(), strict=False):
         bars = axis.barh(names, values, color=[colours[row["group"]] for row in rows])
         axis.bar_label(bars, fmt="%.1f", padding=2, fontsize=8)
         axis.invert_yaxis()
         axis.set_title(title, fontsize=10)
-        known = [value for value in values if value == value]
-        axis.set_xlim(max(0, min(known, default=0) - 10), max(known, default=1) * 1.06)
+        axis.set_xlim(start, start + 1.15 * (max((v for v in values if v == v), default=start + 1) - start))
     for row in rows:
-        if row["group"] != "student" and row["name"] != "electra":  # its first figure is of replaced tokens
+        if row["group"] != "student" and row["name"] in names:  # the first figure of others is another one
             points = row["curve"]["held_out"]
             style = {"linestyle": "-" if row["group"] == "preset" else "--", "marker": ".", "linewidth": 1}
             axes[2].plot([x for x, _ in points], [100 * y for _, y in points], label=row["name"], **style)
-    axes[2].set_title("masked words right by each run's own masks, %", fontsize=10)
+    axes[2].set_title("masked words by a run's own masks, %", fontsize=10)
     axes[2].set_xlabel("share of the run")
     axes[2].legend(fontsize=7)
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
     figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})
+
+
+def tell_name(row: dict[str, Any], minutes: float) -> str:
+    """What its bars must be read with: whose they are, and the seconds of a run that had less than most of its time."""
+    short = f" ({row['seconds']:.0f} s)" if row["seconds"] < MOST * 60 * minutes else ""
+    return row["name"] + (" (generator)" if row["name"] == "electra" else short)
 
 
 def main() -> None:

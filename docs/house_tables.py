@@ -19,20 +19,14 @@ TASKS = {"cola": "CoLA", "sst2": "SST-2", "mrpc": "MRPC", "rte": "RTE", "stsb": 
          "conll2003": "CoNLL-2003"}  # fmt: skip
 
 
-def later(model: str, measure: str) -> str:
-    """What adapters reached on a CPU, for a cell where nothing else is finished."""
-    found = [found["summary"].get(model, {}) for found in read_results("house-warm-cpu.json")]
-    return next((f"{cell(one[measure])} (by adapters, on a CPU)" for one in found if measure in one), "…")
-
-
-def cell(one: dict[str, Any] | None, unfinished: str = "…") -> str:
+def cell(one: dict[str, Any] | None) -> str:
     """A value with its 95 % interval."""
     if one is None:
         return ""
     if "cannot" in one:
         return "no mask head"
     if one.get("value") is None:
-        return unfinished
+        return "…"
     tasks = one.get("tasks", {}).items()
     missing = [TASKS[name].partition(",")[0] for name, task in tasks if task["seeds"] < task["of_seeds"]]
     told = f" (seeds missing: {', '.join(missing)})" if missing else ""
@@ -41,7 +35,7 @@ def cell(one: dict[str, Any] | None, unfinished: str = "…") -> str:
 
 
 def house() -> str:
-    """The marks and every model beside them; what adapters reached on a CPU stands where nothing else was measured."""
+    """The marks and every model beside them."""
     parts = []
     for found in read_results("house.json"):
         models = list(found.get("summary", {}))
@@ -49,7 +43,7 @@ def house() -> str:
             [
                 title,
                 *(f"{mark:g}" for mark in found["marks"][measure]),
-                *(cell(found["summary"][model].get(measure), later(model, measure)) for model in models),
+                *(cell(found["summary"][model].get(measure)) for model in models),
             ]
             for measure, title in TITLES.items()
         ]

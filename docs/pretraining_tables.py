@@ -20,7 +20,7 @@ def percent(value: float | None) -> str:
 def objectives() -> str:
     """One row a run: what it measured by its own questions, the same masked words for all, BLiMP, and who opens it."""
     parts = []
-    for found in read_results("objectives*.json"):
+    for found in read_results("objectives.json"):
         rows = []
         for row in (row for row in found["rows"] if "masked" in row):
             own, peer = row["held_out"], row.get("transformers", {})
@@ -30,7 +30,7 @@ def objectives() -> str:
                 percent(own.get("next_sentence_accuracy")), percent(own.get("sentence_order_accuracy")),
                 percent(own.get("replaced_accuracy")), percent(own.get("replaced_auc")),
                 percent(row.get("blimp", {}).get("accuracy")),
-                f"{row['steps']:,}", f"{row['tokens_per_second'] / 1e6:.2f}M",
+                f"{row['steps']:,} in {row['seconds']:.0f} s", f"{row['tokens_per_second'] / 1e6:.2f}M",
                 f"{peer.get('class', '–')}{'' if peer.get('opens') else ' (not as here)'}",
             ])  # fmt: skip
         head = ["", "masked at 15 %", "by its own masks", "next sentence", "sentence order", "replaced or not",
