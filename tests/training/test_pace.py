@@ -113,6 +113,11 @@ def test_each_question_has_its_own_pace(monkeypatch):
     assert costs == pytest.approx([0.31] * 25 + [0.11] * 75)
 
 
+def test_each_question_is_timed_however_little_time_there_is(monkeypatch):
+    pace, _ = find_pace(monkeypatch, Compiling(onward=0.7), 0.1)
+    assert pace.passes[0] == pytest.approx([0.7, *[0.1] * (timing.TIMED - 1)])
+
+
 def test_making_rows_of_another_part_of_the_text_is_no_pace(monkeypatch):
     """Sentence order in two minutes had 2,600 steps of the 6,500 that fitted."""
     passes = Compiling()

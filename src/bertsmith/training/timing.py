@@ -26,6 +26,7 @@ from bertsmith.training.passes import Passes, make_passes
 from bertsmith.training.preparing import Say
 from bertsmith.training.pretraining import PretrainingStudy
 from bertsmith.training.pretraining_settings import Pretraining
+from bertsmith.training.study import Work
 
 PLAN = "plan.json"
 TIMED = 6  # passes of each length of rows, spread over its part of the run, each made twice
@@ -209,17 +210,21 @@ class Timer:
                 mine = sorted(step for step in running if kinds[step] == kind)
                 taken = self._time_row(mine[len(mine) // 2], self.most / len(found))
                 running.update(dict.fromkeys(mine, max(0.0, taken - at_end)))
-        # A step that was not timed takes as long as its neighbour.
-        return [running[min(running, key=lambda known: abs(known - step))] for step in steps], at_end
+        # A step that was not timed takes as long as the next one that asks the same.
+        like = {step: [known for known in running if kinds[known] == kinds[step]] for step in steps}
+        return [running[min(like[step], key=lambda known: abs(known - step))] for step in steps], at_end
 
     def _time_each(self, steps: Sequence[int]) -> tuple[dict[int, float], list[float], dict[int, tuple[str, ...]]]:
-        """One by one, every other first and from the middle outwards, as there may be no time for all of them."""
-        running, ending, kinds = {}, [], {}
+        """One by one: first one of each kind, then as many as there is time for, from the middle outwards."""
+        running, ending = {}, []
+        kinds = {step: tuple(sorted(self._make(step)[0].counts)) for step in steps}  # what it asks
         middle_one = len(steps) // 2
-        for place in sorted(range(len(steps)), key=lambda place: (place % 2, abs(place - middle_one))):
-            step = steps[place]
+        places = sorted(range(len(steps)), key=lambda place: (place % 2, abs(place - middle_one)))
+        order = [steps[place] for place in places]
+        firsts = [next(step for step in order if kinds[step] == kind) for kind in dict.fromkeys(kinds.values())]
+        for step in dict.fromkeys([*firsts, *order]):
             for _ in range(self.passes.settles):  # first it compiles what no pass before asked, or records it
-                works = self.study.works(step, self.ranks.rank, self.ranks.count, 0)
+                works = self._make(step)
                 begun = now()
                 self.passes.run(works, step)
                 self.passes.report()  # waits for the device
@@ -227,11 +232,15 @@ class Timer:
                 self.passes.finish(self.optimizer)
                 self.passes.report()
                 end = now()
-            running[step], kinds[step] = middle - begun, tuple(sorted(works[0].counts))  # what it asks
+            running[step] = middle - begun
             ending.append(end - middle)
-            if self.ranks.first_says(2 * (sum(running.values()) + sum(ending)) > self.most):
+            is_late = len(running) >= len(firsts) and 2 * (sum(running.values()) + sum(ending)) > self.most
+            if self.ranks.first_says(is_late):
                 break
         return running, ending, kinds
+
+    def _make(self, step: int) -> list[Work]:
+        return self.study.works(step, self.ranks.rank, self.ranks.count, 0)
 
     def _time_row(self, first: int, most: float) -> float:
         """Seconds of a pass with its step's end, several in a row from this step on.
@@ -244,7 +253,7 @@ class Timer:
         while len(taken) < ROUNDS:
             begun = now()
             for step in range(first, first + TIMED):
-                self.passes.run(self.study.works(step, self.ranks.rank, self.ranks.count, 0), step)
+                self.passes.run(self._make(step), step)
                 self.passes.finish(self.optimizer)
             self.passes.report()
             taken.append((now() - begun) / TIMED)
