@@ -9,8 +9,8 @@ A corpus is NAME=FOLDER, by `python house/make.py corpus`; a row is made where i
 corpus's own held-out rows, so it compares rows of one corpus only; `words` are the same places of held-out text for
 every tokenizer (a cased one must get the case right too). With --data the five tasks of the house model's first row
 are fine-tuned from each of the rows asked for, side by side once all are trained. `free` is no architecture that other
-libraries open (free_form.py); the rows -120 and -500 compare it at longer runs. Of rows that end with replaced tokens
-the encoder's own mask head is measured, which it then no longer trains.
+libraries open (free_form.py), `moved` asks what the package does not (moved_form.py); the rows -120 and -500 are longer
+runs. Of rows that end with replaced tokens the encoder's own mask head is measured, which it then no longer trains.
 """
 
 import argparse
@@ -24,6 +24,7 @@ from statistics import fmean
 from typing import Any
 
 import free_form
+import moved_form
 from pretrained import Figures, make_parser, measure_blimp, measure_masked, measure_parts, pretrain
 from runs import spell_script
 
@@ -108,6 +109,13 @@ TRIALS = {
     "replaced-then-masked-120": Trial("--asks masked:0.45,replaced:0.45,masked:0.1",
                                       "masked words a point below smith-120; half of what replaced-120 gains in CoLA",
                                       times=LONGER),
+    "hybrid-late-120": Trial("--asks masked:0.75,replaced:0.15,masked:0.1 --stay-hidden 0.5",
+                             "half of what hybrid-120 gains in CoLA, 1.5 points of masked words below smith-120",
+                             times=LONGER),
+    "moved-120": Trial("", "CoLA 4 points above smith-120, masked words half a point below, BLiMP a point above",
+                       times=LONGER, recipe="moved"),
+    "moved-heavy-120": Trial("", "a point more of CoLA than moved-120, a point of masked words below it", times=LONGER,
+                             recipe="moved-heavy"),
     "causal-120": Trial("--asks causal:0.25,masked:0.75",
                         "half a point more masked words than smith-120 and a point more of BLiMP, tasks within noise",
                         times=LONGER),
@@ -115,6 +123,7 @@ TRIALS = {
     "free-500": Trial("", "0.5 points above smith at the same seconds, below 1.0 in the mean of tasks",
                       times=500 / SECONDS, recipe="free"),
 }  # fmt: skip
+FORMS = {free_form.NAME: free_form, **dict.fromkeys(moved_form.WEIGHTS, moved_form)}  # recipes of their own programs
 LONG = tuple(name for name, trial in TRIALS.items() if trial.times > 1)  # only by name
 TINY = "--depth 4 --width 64 --heads 4 --inner 128 --tokens 1024 --lengths 32"
 
@@ -152,7 +161,7 @@ def work(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """A run, and what is measured of it; what the run cost is kept though something behind it fails."""
     trial, folder, length = TRIALS[name], options.keep / name, 32 if options.tiny else 128
     options.corpus = options.corpora[trial.corpus]
-    program = (str(Path(free_form.__file__)),) if trial.recipe == free_form.NAME else ("-m", "bertsmith")
+    program = (FORMS[trial.recipe].__file__ or "",) if trial.recipe in FORMS else ("-m", "bertsmith")
     found: dict[str, Any] = {"corpus": trial.corpus, "expected": trial.expected}
     found |= pretrain(spell(name, options), folder, options, program)
     parts = {
