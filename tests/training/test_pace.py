@@ -31,6 +31,7 @@ class Staged:
         pass
 
     def works(self, step, rank, ranks, budget):
+        assert 0 <= step < self.steps
         return [Asking({"masked" if step >= self.steps / 4 else "onward": 1.0})]
 
 
@@ -123,6 +124,12 @@ def test_making_rows_of_another_part_of_the_text_is_no_pace(monkeypatch):
     passes = Compiling()
     pace, _ = find_pace(monkeypatch, passes, 100.0, study=lambda steps: Blocks(steps, passes))
     assert pace.passes[0] == pytest.approx([0.1] * timing.TIMED)
+
+
+@pytest.mark.parametrize("lengths", ["128:0.99,512:0.01", "128:0.999,512:0.001"])
+def test_a_short_last_part_is_timed_within_the_run(monkeypatch, lengths):
+    pace, _ = find_pace(monkeypatch, Compiling(), 100.0, lengths)
+    assert pace.passes[1] == pytest.approx([0.1] * timing.TIMED)
 
 
 def test_a_plan_of_before_is_read():

@@ -10,7 +10,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -250,9 +250,10 @@ class Timer:
         Steps from everywhere would not do: where rows are made by the hundred thousand, each had to wait for its own.
         """
         taken: list[float] = []
+        there = range(first, min(first + TIMED, SAMPLED))  # behind the last there is none: these once more
         while len(taken) < ROUNDS:
             begun = now()
-            for step in range(first, first + TIMED):
+            for step in islice(cycle(there), TIMED):
                 self.passes.run(self._make(step), step)
                 self.passes.finish(self.optimizer)
             self.passes.report()
