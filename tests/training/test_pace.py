@@ -43,6 +43,7 @@ class Compiling:
     wait: float = 0.0  # seconds that a host loses whenever it waits for the device
     onward: float = 0.1  # seconds of a pass that asks for the next token
     hiccup: int = 0  # the pass before which memory is asked for, or Python clears up
+    stall: float = 0.0  # seconds that the end of a step takes longer while passes are made one by one
     clock: float = 0.0
     count: int = 0
     known: set = field(default_factory=set)
@@ -58,7 +59,7 @@ class Compiling:
         self.clock += self.wait
 
     def finish(self, optimizer):
-        self.clock += 0.01
+        self.clock += 0.01 + self.stall * (self.count <= 2 * timing.TIMED)
 
 
 class Blocks(Staged):
@@ -124,6 +125,15 @@ def test_making_rows_of_another_part_of_the_text_is_no_pace(monkeypatch):
     passes = Compiling()
     pace, _ = find_pace(monkeypatch, passes, 100.0, study=lambda steps: Blocks(steps, passes))
     assert pace.passes[0] == pytest.approx([0.1] * timing.TIMED)
+
+
+def test_the_end_of_a_step_takes_no_more_than_both(monkeypatch):
+    """A machine with other work let a pass take no time at all, by which the plan of what is scored then divided."""
+    pace, size = find_pace(monkeypatch, Compiling(stall=0.5), 100.0)
+    assert [each + pace.step for each in pace.passes[0]] == pytest.approx([0.11] * timing.TIMED)
+    assert min(pace.passes[0]) > 0
+    most = timing.Scoring(10, 64, 1000, 128)
+    assert timing.plan_scoring(most, 60.0, timing.FORWARD * pace.passes[-1][-1], size)[0].passes >= 1
 
 
 @pytest.mark.parametrize("lengths", ["128:0.99,512:0.01", "128:0.999,512:0.001"])

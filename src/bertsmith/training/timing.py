@@ -203,13 +203,18 @@ class Timer:
     def time(self, steps: Sequence[int]) -> tuple[list[float], float]:
         """Seconds of a pass at each of these steps, and of the end of a step."""
         running, ending, kinds = self._time_each(steps)
-        at_end = sum(ending) / len(ending)
+        at_end = statistics.median(ending)
         spent, found = sum(running.values()) + sum(ending), list(dict.fromkeys(kinds.values()))
         if not self.ranks.first_says((2 + len(found)) * spent > self.most):
+            both: dict[int, float] = {}
             for kind in found:
                 mine = sorted(step for step in running if kinds[step] == kind)
                 taken = self._time_row(mine[len(mine) // 2], self.most / len(found))
-                running.update(dict.fromkeys(mine, max(0.0, taken - at_end)))
+                both |= dict.fromkeys(mine, taken)
+            # Of a row the end has the share that it had of one pass: no pass takes less than nothing, even where the
+            # ends were slow when they were timed alone.
+            at_end = min(taken * at_end / (running[step] + at_end) for step, taken in both.items())
+            running = {step: taken - at_end for step, taken in both.items()}
         # A step that was not timed takes as long as the next one that asks the same.
         like = {step: [known for known in running if kinds[known] == kinds[step]] for step in steps}
         return [running[min(like[step], key=lambda known: abs(known - step))] for step in steps], at_end
