@@ -10,7 +10,7 @@ from deadline_made import Clock
 from pretraining_made import SHORT, SMALL, STEPS, Stop, assert_same, pretrain
 
 import bertsmith
-from bertsmith.errors import BertsmithError
+from bertsmith.errors import BertsmithError, Stopped
 from bertsmith.pretraining import tell_fitted
 from bertsmith.training import timing
 from bertsmith.training.devices import Ranks
@@ -128,9 +128,9 @@ def test_the_mean_step_of_a_run_counts_ramps_and_phases():
     assert found == pytest.approx(wanted, rel=1e-3)
 
 
-def run_by_minutes(corpus, out, monkeypatch, seconds, *more, **settings):
-    """Steps are thought to take a second, and take `seconds`."""
-    clock = Clock(seconds)
+def run_by_minutes(corpus, out, monkeypatch, seconds, *more, first=0.0, **settings):
+    """Steps are thought to take a second, and take `seconds`; the first one takes `first` more."""
+    clock = Clock(seconds, first)
     with monkeypatch.context() as patched:
         clock.put_in(patched.setattr)
         said = []
@@ -162,3 +162,12 @@ def test_a_shortened_run_goes_on_to_the_same_end(corpus, tmp_path, monkeypatch):
 def test_a_run_that_is_fast_enough_keeps_its_plan(corpus, tmp_path, monkeypatch):
     run, clock, said = run_by_minutes(corpus, tmp_path / "out", monkeypatch, 0.9)
     assert run.outcome.steps == 58 and clock.time < 60 and not any("slower" in sentence for sentence in said)
+
+
+@pytest.mark.parametrize("stop", [13, 28, 40])
+def test_the_first_step_of_a_run_that_goes_on_is_no_pace(corpus, tmp_path, monkeypatch, stop):
+    """It compiles, and makes rows for many: just before a look at the clock all others were thought to take as long."""
+    with pytest.raises(Stopped):
+        run_by_minutes(corpus, tmp_path / "out", monkeypatch, 1.0, Stop(stop, KeyboardInterrupt))
+    run, clock, _ = run_by_minutes(corpus, tmp_path / "out", monkeypatch, 1.0, first=8.0)
+    assert 58 - 8 - 2 <= run.outcome.steps <= 58 - 6 and stop + clock.time <= 60
