@@ -1,5 +1,6 @@
 """What a pass takes, by a clock of the test's own: what is made once in a process is no part of it."""
 
+import json
 from dataclasses import dataclass, field
 
 import pytest
@@ -76,12 +77,19 @@ class Blocks(Staged):
         return super().works(step, rank, ranks, budget)
 
 
-def find_pace(monkeypatch, passes, most=5.0, lengths="128", study=Staged):
+class Several(Ranks):
+    """Processes of which each thinks what the first does."""
+
+    def first_says(self, flag):
+        return flag
+
+
+def find_pace(monkeypatch, passes, most=5.0, lengths="128", study=Staged, ranks=None):
     monkeypatch.setattr(timing, "make_passes", lambda *_: passes)
     monkeypatch.setattr(timing, "make_optimizer", lambda *_: None)
     monkeypatch.setattr(timing, "now", lambda: passes.clock)
     training = Pretraining(lengths=lengths, precision="fp32")
-    return timing.find_pace(training, lambda _, steps: study(steps), torch.nn.Linear(1, 1), Ranks(), most)
+    return timing.find_pace(training, lambda _, steps: study(steps), torch.nn.Linear(1, 1), ranks or Ranks(), most)
 
 
 @pytest.mark.parametrize("most", [0.1, 5.0, 100.0])
@@ -140,6 +148,16 @@ def test_the_end_of_a_step_takes_no_more_than_both(monkeypatch):
 def test_a_short_last_part_is_timed_within_the_run(monkeypatch, lengths):
     pace, _ = find_pace(monkeypatch, Compiling(), 100.0, lengths)
     assert pace.passes[1] == pytest.approx([0.1] * timing.TIMED)
+
+
+def test_fewer_passes_than_processes_take_as_long_as_one(monkeypatch):
+    """A step of one pass was thought to take an eighth of it on eight GPUs, and a run by minutes planned so."""
+    pace, size = find_pace(monkeypatch, Compiling(), 100.0, ranks=Several(0, 4))
+    for passes, rounds in ((1, 1), (4, 1), (5, 2), (8, 2)):
+        chosen = Pretraining(tokens=passes * size, pass_tokens=size)
+        assert pace.cost(chosen, size, 0, 10) == pytest.approx(rounds * 0.1 + 0.01)
+    kept = json.loads(json.dumps({"seconds_a_pass": pace.passes, "apart": pace.step, "ranks": pace.ranks}))
+    assert timing.Pace.of(kept) == pace
 
 
 def test_a_plan_of_before_is_read():

@@ -44,16 +44,21 @@ MakeStudy = Callable[[Pretraining, int], PretrainingStudy]
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds that a pass of each phase takes, at one or more points spread over it, and what comes once a step."""
+    """Seconds that a pass of each phase takes, at one or more points spread over it, and what comes once a step.
+
+    Processes share the passes of a step: each of `ranks` makes one at a time, so that many take as long as one.
+    """
 
     passes: tuple[tuple[float, ...], ...]
     step: float
+    ranks: int = 1
 
     @classmethod
     def of(cls, plan: Mapping[str, Any]) -> "Pace":
-        """As a plan has it; an older one has a single number for a phase."""
-        each = plan["seconds_a_pass"]
-        return cls(tuple(tuple(found) if isinstance(found, list) else (found,) for found in each), plan["apart"])
+        """As a plan has it; an older one has a single number for a phase, and a pass's share of several processes."""
+        each, ranks = plan["seconds_a_pass"], plan.get("ranks", 1)
+        passes = tuple(tuple(found) if isinstance(found, list) else (found,) for found in each)
+        return cls(passes, plan["apart"], ranks)
 
     def cost(self, training: Pretraining, size: int, step: int, steps: int) -> float:
         """Seconds of a step: the first ones may be smaller, the last ones have longer rows, and what is asked costs
@@ -63,7 +68,7 @@ class Pace:
             if done < end:
                 taken = found[min(int((done - start) / (end - start) * len(found)), len(found) - 1)]
                 break
-        return training.tokens_at(step, steps, size) // size * taken + self.step
+        return -(-training.tokens_at(step, steps, size) // size // self.ranks) * taken + self.step
 
     def predict(self, training: Pretraining, size: int, first: int, behind: int, steps: int) -> float:
         """Seconds of these steps, by a sample of them."""
@@ -133,7 +138,7 @@ def plan_steps(
         pace, size = find_pace(training, make_study, network, ranks, 60 * minutes * SPENT)
         seconds = pace.mean_step(training, size)
         left = 60 * minutes * MARGIN - (now() - begun)
-        scoring, spent = plan_scoring(most, left, FORWARD * pace.passes[-1][-1] * ranks.count, size)
+        scoring, spent = plan_scoring(most, left, FORWARD * pace.passes[-1][-1], size)
         left -= spent
         if ranks.first_says(seconds > left):
             told = f"a step of {training.tokens:,} tokens takes {seconds:.3g} s, and of {60 * minutes:.3g} s timing "
@@ -141,6 +146,7 @@ def plan_steps(
             raise BertsmithError(f"{told}; give fewer tokens a step (--tokens), or more minutes.")
         if ranks.is_first:
             facts = {"minutes": minutes, "seconds_a_step": seconds, "seconds_a_pass": pace.passes, "apart": pace.step}
+            facts |= {"ranks": pace.ranks} if pace.ranks > 1 else {}
             write_plan(path, {"steps": max(1, int(left / seconds)), **facts, "scoring": asdict(scoring)})
     ranks.wait()
     plan = read_plan(path)
@@ -185,8 +191,8 @@ def find_pace(
             raise BertsmithError(f"{told}; give fewer (pass_tokens), --recompute, or a smaller encoder.") from None
         finally:
             study.objective.use_parts(own)
-        seconds.append(tuple(each / ranks.count for each in taken))
-    return Pace(tuple(seconds), ends), size
+        seconds.append(tuple(taken))
+    return Pace(tuple(seconds), ends, ranks.count), size
 
 
 class Timer:
