@@ -59,6 +59,19 @@ def test_what_is_read_to_be_scored_takes_steps_off_the_plan(corpus, tmp_path, mo
     assert steps == {0: 58, 1: 54, 64: 51}  # of 58.8 seconds 2.5 or 5 for evaluations, and 2 at the end
 
 
+@pytest.mark.parametrize("every, evaluations", [(1, 59), (2, 30), (20, 3)])
+def test_evaluations_are_planned_as_often_as_they_are_asked_for(tmp_path, monkeypatch, every, evaluations):
+    """Ten were, however many there were to be: a run that has one every few steps was planned far too long."""
+    monkeypatch.setattr(timing, "now", lambda: 0.0)
+    monkeypatch.setattr(timing, "find_pace", lambda *_: (timing.Pace(((0.5,),), 0.0), 256))
+    training = Pretraining(tokens=512, pass_tokens=256, lengths="32", evaluate_every=every)
+    most = timing.Scoring(10, 64, 0, 32)
+    steps = timing.plan_steps(tmp_path, training, 1.0, None, None, Ranks(), print, most)
+    found = timing.read_scoring(tmp_path, most)
+    assert found.evaluations == evaluations and found.passes == max(1, int(0.1 * 58.8 / evaluations / 0.25))
+    assert steps == int(58.8 - min(58.8 / 4, evaluations * found.passes * 0.25) - found.at_end)
+
+
 def test_a_step_that_does_not_fit_is_said_beside_what_is_left(tmp_path, monkeypatch):
     """Of 3 seconds 2.94 are planned with, of which scoring takes half; a step takes 2.5, less than the run."""
     monkeypatch.setattr(timing, "now", lambda: 0.0)

@@ -99,8 +99,9 @@ def tell_length(
         return total // training.tokens, f"{told}, {flops:.2e} FLOP each"
     if minutes and trial is not None:
         left = 60 * minutes * MARGIN * (1 - SPENT)
-        left -= trial.score(most, left, start.size)
-        steps = int(left / (trial.learn(training, SAMPLED, start.size) / SAMPLED))
+        seconds = trial.learn(training, SAMPLED, start.size) / SAMPLED
+        left -= trial.score(most.every(training.evaluate_every, left / seconds), left, start.size)
+        steps = int(left / seconds)
         before = f"{_minutes(minutes)}, the first passes tell how many steps: about "
     else:
         steps = training.max_steps or training.steps_to_read((training.epochs or 1) * held)
@@ -111,9 +112,8 @@ def tell_length(
     if trial is None:
         return steps, f"{told}, which alone take {show_time(fastest * total)} here"
     if not minutes:
-        often = training.evaluate_every
-        evaluations = -(-steps // often) if often else min(most.evaluations, steps)
-        scoring = trial.score(replace(most, evaluations=evaluations), WITHOUT_END, start.size)
+        most = replace(most, evaluations=min(most.evaluations, steps)).every(training.evaluate_every, steps)
+        scoring = trial.score(most, WITHOUT_END, start.size)
         learning = trial.learn(training, steps, start.size)
         told += f", about {show_time(learning)} to learn and {show_time(scoring)} to be scored here"
     return steps, told

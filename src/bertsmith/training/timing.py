@@ -6,6 +6,7 @@ down, and from then on everything is a function of the step.
 
 import copy
 import json
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -98,6 +99,10 @@ class Scoring:
     length: int = 0  # of a row with one such token
     at_end: float = 0.0  # seconds that those take
 
+    def every(self, steps: int | None, of: float) -> "Scoring":
+        """With the evaluations of a run of `of` steps where there is one after so many; None: as it is."""
+        return self if steps is None else replace(self, evaluations=max(1, math.ceil(of / steps)))
+
 
 def plan_scoring(most: Scoring | None, left: float, seconds: float, size: int) -> tuple[Scoring, float]:
     """As much of it as is a small part of the seconds that are left, and how many of them it takes.
@@ -138,6 +143,7 @@ def plan_steps(
         pace, size = find_pace(training, make_study, network, ranks, 60 * minutes * SPENT)
         seconds = pace.mean_step(training, size)
         left = 60 * minutes * MARGIN - (now() - begun)
+        most = most and most.every(training.evaluate_every, left / seconds)
         scoring, spent = plan_scoring(most, left, FORWARD * pace.passes[-1][-1], size)
         left -= spent
         if ranks.first_says(seconds > left):
