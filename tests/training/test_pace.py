@@ -1,5 +1,6 @@
 """What a pass takes, by a clock of the test's own: what is made once in a process is no part of it."""
 
+import json
 from dataclasses import dataclass, field
 
 import pytest
@@ -31,6 +32,7 @@ class Staged:
         pass
 
     def works(self, step, rank, ranks, budget):
+        assert 0 <= step < self.steps
         return [Asking({"masked" if step >= self.steps / 4 else "onward": 1.0})]
 
 
@@ -42,6 +44,7 @@ class Compiling:
     wait: float = 0.0  # seconds that a host loses whenever it waits for the device
     onward: float = 0.1  # seconds of a pass that asks for the next token
     hiccup: int = 0  # the pass before which memory is asked for, or Python clears up
+    stall: float = 0.0  # seconds that the end of a step takes longer while passes are made one by one
     clock: float = 0.0
     count: int = 0
     known: set = field(default_factory=set)
@@ -57,7 +60,7 @@ class Compiling:
         self.clock += self.wait
 
     def finish(self, optimizer):
-        self.clock += 0.01
+        self.clock += 0.01 + self.stall * (self.count <= 2 * timing.TIMED)
 
 
 class Blocks(Staged):
@@ -74,12 +77,19 @@ class Blocks(Staged):
         return super().works(step, rank, ranks, budget)
 
 
-def find_pace(monkeypatch, passes, most=5.0, lengths="128", study=Staged):
+class Several(Ranks):
+    """Processes of which each thinks what the first does."""
+
+    def first_says(self, flag):
+        return flag
+
+
+def find_pace(monkeypatch, passes, most=5.0, lengths="128", study=Staged, ranks=None):
     monkeypatch.setattr(timing, "make_passes", lambda *_: passes)
     monkeypatch.setattr(timing, "make_optimizer", lambda *_: None)
     monkeypatch.setattr(timing, "now", lambda: passes.clock)
     training = Pretraining(lengths=lengths, precision="fp32")
-    return timing.find_pace(training, lambda _, steps: study(steps), torch.nn.Linear(1, 1), Ranks(), most)
+    return timing.find_pace(training, lambda _, steps: study(steps), torch.nn.Linear(1, 1), ranks or Ranks(), most)
 
 
 @pytest.mark.parametrize("most", [0.1, 5.0, 100.0])
@@ -123,6 +133,31 @@ def test_making_rows_of_another_part_of_the_text_is_no_pace(monkeypatch):
     passes = Compiling()
     pace, _ = find_pace(monkeypatch, passes, 100.0, study=lambda steps: Blocks(steps, passes))
     assert pace.passes[0] == pytest.approx([0.1] * timing.TIMED)
+
+
+def test_the_end_of_a_step_takes_no_more_than_both(monkeypatch):
+    """A machine with other work let a pass take no time at all, by which the plan of what is scored then divided."""
+    pace, size = find_pace(monkeypatch, Compiling(stall=0.5), 100.0)
+    assert [each + pace.step for each in pace.passes[0]] == pytest.approx([0.11] * timing.TIMED)
+    assert min(pace.passes[0]) > 0
+    most = timing.Scoring(10, 64, 1000, 128)
+    assert timing.plan_scoring(most, 60.0, timing.FORWARD * pace.passes[-1][-1], size)[0].passes >= 1
+
+
+@pytest.mark.parametrize("lengths", ["128:0.99,512:0.01", "128:0.999,512:0.001"])
+def test_a_short_last_part_is_timed_within_the_run(monkeypatch, lengths):
+    pace, _ = find_pace(monkeypatch, Compiling(), 100.0, lengths)
+    assert pace.passes[1] == pytest.approx([0.1] * timing.TIMED)
+
+
+def test_fewer_passes_than_processes_take_as_long_as_one(monkeypatch):
+    """A step of one pass was thought to take an eighth of it on eight GPUs, and a run by minutes planned so."""
+    pace, size = find_pace(monkeypatch, Compiling(), 100.0, ranks=Several(0, 4))
+    for passes, rounds in ((1, 1), (4, 1), (5, 2), (8, 2)):
+        chosen = Pretraining(tokens=passes * size, pass_tokens=size)
+        assert pace.cost(chosen, size, 0, 10) == pytest.approx(rounds * 0.1 + 0.01)
+    kept = json.loads(json.dumps({"seconds_a_pass": pace.passes, "apart": pace.step, "ranks": pace.ranks}))
+    assert timing.Pace.of(kept) == pace
 
 
 def test_a_plan_of_before_is_read():

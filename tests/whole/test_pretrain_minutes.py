@@ -10,7 +10,7 @@ from deadline_made import Clock
 from pretraining_made import SHORT, SMALL, STEPS, Stop, assert_same, pretrain
 
 import bertsmith
-from bertsmith.errors import BertsmithError
+from bertsmith.errors import BertsmithError, Stopped
 from bertsmith.pretraining import tell_fitted
 from bertsmith.training import timing
 from bertsmith.training.devices import Ranks
@@ -57,6 +57,19 @@ def test_what_is_read_to_be_scored_takes_steps_off_the_plan(corpus, tmp_path, mo
         # A pass of 256 tokens is read in a quarter of a second, a row of 32 in a thirty-second.
         assert (found.passes, found.samples) == {0: (0, 0), 1: (1, 64), 64: (2, 64)}[passes]
     assert steps == {0: 58, 1: 54, 64: 51}  # of 58.8 seconds 2.5 or 5 for evaluations, and 2 at the end
+
+
+@pytest.mark.parametrize("every, evaluations", [(1, 59), (2, 30), (20, 3)])
+def test_evaluations_are_planned_as_often_as_they_are_asked_for(tmp_path, monkeypatch, every, evaluations):
+    """Ten were, however many there were to be: a run that has one every few steps was planned far too long."""
+    monkeypatch.setattr(timing, "now", lambda: 0.0)
+    monkeypatch.setattr(timing, "find_pace", lambda *_: (timing.Pace(((0.5,),), 0.0), 256))
+    training = Pretraining(tokens=512, pass_tokens=256, lengths="32", evaluate_every=every)
+    most = timing.Scoring(10, 64, 0, 32)
+    steps = timing.plan_steps(tmp_path, training, 1.0, None, None, Ranks(), print, most)
+    found = timing.read_scoring(tmp_path, most)
+    assert found.evaluations == evaluations and found.passes == max(1, int(0.1 * 58.8 / evaluations / 0.25))
+    assert steps == int(58.8 - min(58.8 / 4, evaluations * found.passes * 0.25) - found.at_end)
 
 
 def test_a_step_that_does_not_fit_is_said_beside_what_is_left(tmp_path, monkeypatch):
@@ -128,9 +141,9 @@ def test_the_mean_step_of_a_run_counts_ramps_and_phases():
     assert found == pytest.approx(wanted, rel=1e-3)
 
 
-def run_by_minutes(corpus, out, monkeypatch, seconds, *more, **settings):
-    """Steps are thought to take a second, and take `seconds`."""
-    clock = Clock(seconds)
+def run_by_minutes(corpus, out, monkeypatch, seconds, *more, first=0.0, **settings):
+    """Steps are thought to take a second, and take `seconds`; the first one takes `first` more."""
+    clock = Clock(seconds, first)
     with monkeypatch.context() as patched:
         clock.put_in(patched.setattr)
         said = []
@@ -162,3 +175,12 @@ def test_a_shortened_run_goes_on_to_the_same_end(corpus, tmp_path, monkeypatch):
 def test_a_run_that_is_fast_enough_keeps_its_plan(corpus, tmp_path, monkeypatch):
     run, clock, said = run_by_minutes(corpus, tmp_path / "out", monkeypatch, 0.9)
     assert run.outcome.steps == 58 and clock.time < 60 and not any("slower" in sentence for sentence in said)
+
+
+@pytest.mark.parametrize("stop", [13, 28, 40])
+def test_the_first_step_of_a_run_that_goes_on_is_no_pace(corpus, tmp_path, monkeypatch, stop):
+    """It compiles, and makes rows for many: just before a look at the clock all others were thought to take as long."""
+    with pytest.raises(Stopped):
+        run_by_minutes(corpus, tmp_path / "out", monkeypatch, 1.0, Stop(stop, KeyboardInterrupt))
+    run, clock, _ = run_by_minutes(corpus, tmp_path / "out", monkeypatch, 1.0, first=8.0)
+    assert 58 - 8 - 2 <= run.outcome.steps <= 58 - 6 and stop + clock.time <= 60

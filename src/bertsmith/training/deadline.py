@@ -5,16 +5,19 @@ processes at once, and a smaller number of steps for plan.json. The run goes on 
 everything is a function of the step again.
 """
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from bertsmith.training import timing
 from bertsmith.training.pretraining_settings import Pretraining
-from bertsmith.training.progress import Watcher
+from bertsmith.training.progress import Speed, Watcher
 from bertsmith.training.timing import Pace, read_plan, write_plan
 
 CHECKS = (0.25, 0.5, 0.75, 0.9)  # shares of the steps: the clock is looked at when one of them is reached
 RESERVE = 0.01  # of the minutes: what comes behind the last step takes some
 WORTH = 0.01  # of the steps: fewer are not worth a new plan before the last look at the clock
+SOON = 0.02  # of the steps: fewer tell no pace
 
 
 class Deadline(Watcher):
@@ -27,18 +30,27 @@ class Deadline(Watcher):
         self.seconds = 60 * plan["minutes"] * (1 - RESERVE) - plan.get("scoring", {}).get("at_end", 0.0)
         self.shorter: int | None = None  # steps
         self.entered: int | None = None  # the step at which this process began
+        self.is_cold = True  # until a step is made from there
 
     def started(self, step: int, steps: int) -> None:
-        self.first, self.steps, self.clock, self.shorter = step, steps, timing.now(), None
+        self.steps, self.shorter = steps, None
         self.entered = step if self.entered is None else self.entered
-        self.checks = [round(share * steps) for share in CHECKS if round(share * steps) > step]
+        self._begin(step, [round(share * steps) for share in CHECKS])
 
     def went_back(self, step: int, sentence: str) -> None:
         """The pace is measured anew, and looked at soon: what was lost took time."""
-        self.first, self.clock = step, timing.now()
         soon = step + max(1, (self.steps - step) // 4)
-        later = (round(share * self.steps) for share in CHECKS)
-        self.checks = sorted({soon, *(check for check in later if check > step)})
+        self._begin(step, [soon, *(round(share * self.steps) for share in CHECKS)])
+
+    def stepped(self, step: int, record: Mapping[str, Any] | None, speed: Speed) -> None:
+        """The first step from where a process begins is no pace: it compiles, and makes rows for many."""
+        if self.is_cold:
+            self.first, self.clock, self.is_cold = step, timing.now(), False
+
+    def _begin(self, step: int, checks: Iterable[int]) -> None:
+        self.first, self.clock, self.is_cold = step, timing.now(), True
+        least = step + max(2, round(SOON * self.steps))
+        self.checks = sorted({max(check, least) for check in checks if check > step})
 
     def is_late(self, step: int) -> bool:
         """Whether the run must be shortened after this step; several processes ask only every so often."""

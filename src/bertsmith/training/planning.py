@@ -44,9 +44,10 @@ class Trial:
     size: int  # tokens of a pass that the pace is of
     kept: float  # bytes that a token leaves for the way back
 
-    def learn(self, training: Pretraining, steps: int) -> float:
-        """Seconds of a run of so many steps."""
-        return self.pace.predict(training, self.size, 0, steps, steps)
+    def learn(self, training: Pretraining, steps: int, size: int) -> float:
+        """Seconds of a run of so many steps in passes of `size` tokens, which processes share as they are."""
+        passes = tuple(tuple(seconds * size / self.size for seconds in each) for each in self.pace.passes)
+        return replace(self.pace, passes=passes).predict(training, size, 0, steps, steps)
 
     def score(self, most: Scoring, left: float, size: int) -> float:
         """Seconds that a run spends on being scored, of those that it has; a pass that only reads is a third of one."""
@@ -98,8 +99,9 @@ def tell_length(
         return total // training.tokens, f"{told}, {flops:.2e} FLOP each"
     if minutes and trial is not None:
         left = 60 * minutes * MARGIN * (1 - SPENT)
-        left -= trial.score(most, left, start.size)
-        steps = int(left / (trial.learn(training, SAMPLED) / SAMPLED))
+        seconds = trial.learn(training, SAMPLED, start.size) / SAMPLED
+        left -= trial.score(most.every(training.evaluate_every, left / seconds), left, start.size)
+        steps = int(left / seconds)
         before = f"{_minutes(minutes)}, the first passes tell how many steps: about "
     else:
         steps = training.max_steps or training.steps_to_read((training.epochs or 1) * held)
@@ -110,10 +112,10 @@ def tell_length(
     if trial is None:
         return steps, f"{told}, which alone take {show_time(fastest * total)} here"
     if not minutes:
-        often = training.evaluate_every
-        evaluations = -(-steps // often) if often else min(most.evaluations, steps)
-        scoring = trial.score(replace(most, evaluations=evaluations), WITHOUT_END, start.size)
-        told += f", about {show_time(trial.learn(training, steps))} to learn and {show_time(scoring)} to be scored here"
+        most = replace(most, evaluations=min(most.evaluations, steps)).every(training.evaluate_every, steps)
+        scoring = trial.score(most, WITHOUT_END, start.size)
+        learning = trial.learn(training, steps, start.size)
+        told += f", about {show_time(learning)} to learn and {show_time(scoring)} to be scored here"
     return steps, told
 
 

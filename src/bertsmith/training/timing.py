@@ -6,11 +6,12 @@ down, and from then on everything is a function of the step.
 
 import copy
 import json
+import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +45,21 @@ MakeStudy = Callable[[Pretraining, int], PretrainingStudy]
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds that a pass of each phase takes, at one or more points spread over it, and what comes once a step."""
+    """Seconds that a pass of each phase takes, at one or more points spread over it, and what comes once a step.
+
+    Processes share the passes of a step: each of `ranks` makes one at a time, so that many take as long as one.
+    """
 
     passes: tuple[tuple[float, ...], ...]
     step: float
+    ranks: int = 1
 
     @classmethod
     def of(cls, plan: Mapping[str, Any]) -> "Pace":
-        """As a plan has it; an older one has a single number for a phase."""
-        each = plan["seconds_a_pass"]
-        return cls(tuple(tuple(found) if isinstance(found, list) else (found,) for found in each), plan["apart"])
+        """As a plan has it; an older one has a single number for a phase, and a pass's share of several processes."""
+        each, ranks = plan["seconds_a_pass"], plan.get("ranks", 1)
+        passes = tuple(tuple(found) if isinstance(found, list) else (found,) for found in each)
+        return cls(passes, plan["apart"], ranks)
 
     def cost(self, training: Pretraining, size: int, step: int, steps: int) -> float:
         """Seconds of a step: the first ones may be smaller, the last ones have longer rows, and what is asked costs
@@ -63,7 +69,7 @@ class Pace:
             if done < end:
                 taken = found[min(int((done - start) / (end - start) * len(found)), len(found) - 1)]
                 break
-        return training.tokens_at(step, steps, size) // size * taken + self.step
+        return -(-training.tokens_at(step, steps, size) // size // self.ranks) * taken + self.step
 
     def predict(self, training: Pretraining, size: int, first: int, behind: int, steps: int) -> float:
         """Seconds of these steps, by a sample of them."""
@@ -92,6 +98,10 @@ class Scoring:
     samples: int = 0
     length: int = 0  # of a row with one such token
     at_end: float = 0.0  # seconds that those take
+
+    def every(self, steps: int | None, of: float) -> "Scoring":
+        """With the evaluations of a run of `of` steps where there is one after so many; None: as it is."""
+        return self if steps is None else replace(self, evaluations=max(1, math.ceil(of / steps)))
 
 
 def plan_scoring(most: Scoring | None, left: float, seconds: float, size: int) -> tuple[Scoring, float]:
@@ -133,7 +143,8 @@ def plan_steps(
         pace, size = find_pace(training, make_study, network, ranks, 60 * minutes * SPENT)
         seconds = pace.mean_step(training, size)
         left = 60 * minutes * MARGIN - (now() - begun)
-        scoring, spent = plan_scoring(most, left, FORWARD * pace.passes[-1][-1] * ranks.count, size)
+        most = most and most.every(training.evaluate_every, left / seconds)
+        scoring, spent = plan_scoring(most, left, FORWARD * pace.passes[-1][-1], size)
         left -= spent
         if ranks.first_says(seconds > left):
             told = f"a step of {training.tokens:,} tokens takes {seconds:.3g} s, and of {60 * minutes:.3g} s timing "
@@ -141,6 +152,7 @@ def plan_steps(
             raise BertsmithError(f"{told}; give fewer tokens a step (--tokens), or more minutes.")
         if ranks.is_first:
             facts = {"minutes": minutes, "seconds_a_step": seconds, "seconds_a_pass": pace.passes, "apart": pace.step}
+            facts |= {"ranks": pace.ranks} if pace.ranks > 1 else {}
             write_plan(path, {"steps": max(1, int(left / seconds)), **facts, "scoring": asdict(scoring)})
     ranks.wait()
     plan = read_plan(path)
@@ -185,8 +197,8 @@ def find_pace(
             raise BertsmithError(f"{told}; give fewer (pass_tokens), --recompute, or a smaller encoder.") from None
         finally:
             study.objective.use_parts(own)
-        seconds.append(tuple(each / ranks.count for each in taken))
-    return Pace(tuple(seconds), ends), size
+        seconds.append(tuple(taken))
+    return Pace(tuple(seconds), ends, ranks.count), size
 
 
 class Timer:
@@ -203,13 +215,18 @@ class Timer:
     def time(self, steps: Sequence[int]) -> tuple[list[float], float]:
         """Seconds of a pass at each of these steps, and of the end of a step."""
         running, ending, kinds = self._time_each(steps)
-        at_end = sum(ending) / len(ending)
+        at_end = statistics.median(ending)
         spent, found = sum(running.values()) + sum(ending), list(dict.fromkeys(kinds.values()))
         if not self.ranks.first_says((2 + len(found)) * spent > self.most):
+            both: dict[int, float] = {}
             for kind in found:
                 mine = sorted(step for step in running if kinds[step] == kind)
                 taken = self._time_row(mine[len(mine) // 2], self.most / len(found))
-                running.update(dict.fromkeys(mine, max(0.0, taken - at_end)))
+                both |= dict.fromkeys(mine, taken)
+            # Of a row the end has the share that it had of one pass: no pass takes less than nothing, even where the
+            # ends were slow when they were timed alone.
+            at_end = min(taken * at_end / (running[step] + at_end) for step, taken in both.items())
+            running = {step: taken - at_end for step, taken in both.items()}
         # A step that was not timed takes as long as the next one that asks the same.
         like = {step: [known for known in running if kinds[known] == kinds[step]] for step in steps}
         return [running[min(like[step], key=lambda known: abs(known - step))] for step in steps], at_end
@@ -250,9 +267,10 @@ class Timer:
         Steps from everywhere would not do: where rows are made by the hundred thousand, each had to wait for its own.
         """
         taken: list[float] = []
+        there = range(first, min(first + TIMED, SAMPLED))  # behind the last there is none: these once more
         while len(taken) < ROUNDS:
             begun = now()
-            for step in range(first, first + TIMED):
+            for step in islice(cycle(there), TIMED):
                 self.passes.run(self._make(step), step)
                 self.passes.finish(self.optimizer)
             self.passes.report()
