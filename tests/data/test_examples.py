@@ -135,6 +135,14 @@ def test_numbers_that_are_no_classes_are_for_regression(labels, kind):
     assert choose_kind(None, table, {"label": "nowhere"}) == "classify"  # what is wrong is told by who needs it
 
 
+@pytest.mark.parametrize("several", [None, True])
+@pytest.mark.parametrize("marked", [[0, 3, "PER"], {"start": 0, "end": 3, "label": "PER"}])
+def test_entities_marked_in_a_text_are_no_labels(several, marked):
+    """As doccano gives them out; each place would be learnt as a class."""
+    with pytest.raises(BertsmithError, match=r"row 2, .* a label is needed here, not a.* 'PER'.*say task tag"):
+        texts([], [marked], several=several)
+
+
 @pytest.mark.parametrize("several", [None, False])
 def test_a_separator_that_would_part_nothing_is_refused(several):
     with pytest.raises(
