@@ -27,8 +27,10 @@ from bertsmith.tasks.catalog import HOMES, find_task
 from bertsmith.tasks.classes import take_positive
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.embed import take_dims
+from bertsmith.tasks.entities import refuse_strange
 from bertsmith.tasks.measures import Measure
 from bertsmith.tasks.squad_score import score_predictions
+from bertsmith.tasks.tag import Tag
 from bertsmith.tasks.trained import TrainedTask
 from bertsmith.training.choices import TaskChoices, refuse_training, refuse_unused, sort_choices
 from bertsmith.training.preparing import check_length
@@ -58,7 +60,7 @@ def evaluate(
 
     Instead of a model, `predictions` may hold the answers to SQuAD's questions, id -> text. `settings` are columns and
     the task's choices, as in `finetune`. A class that the model does not know is refused, since names that do not match
-    would look like a bad model; a tag that it does not know counts as missed, as conlleval has it.
+    would look like a bad model; a tag that it does not know counts as missed, as conlleval has it, if it knows others.
     """
     choices, _, columns = sort_choices(settings)
     refuse_training(settings)
@@ -165,6 +167,9 @@ def prepare(
         choices = TaskChoices(**{**chosen, "several": settings["several"]})
     examples = _read(kind, table, columns, choices)
     task = kind(model.tokenizer, model.limit, choices.truncate or settings["truncate"], settings)
+    if isinstance(task, Tag):
+        golds = [example.tags or () for example in examples]
+        refuse_strange(golds, task.labels, task.scheme, task.label_scheme, table.name)
     return model, task, examples
 
 

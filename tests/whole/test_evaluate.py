@@ -140,6 +140,18 @@ def test_a_tag_that_the_model_does_not_know_is_missed(folders):
     assert gold and after["recall"]["value"] < before["recall"]["value"]
 
 
+def test_tags_of_which_the_model_knows_none_are_another_column(folders):
+    """As where it learnt the parts of speech of a file whose last column has names."""
+    rows = [{"words": [word for word, _ in s], "tags": [tag for _, tag in s]} for s in sentences("works")]
+    for row in rows:
+        row["pos"] = ["NNP" if word[0].isupper() else "VBZ" for word in row["words"]]
+    said = r"none of the tags that the model knows: it has \"NNP\", .*, the model \"[BI]-\w+\".* \(--tags COLUMN\)"
+    with pytest.raises(BertsmithError, match=said):
+        bertsmith.evaluate(folders / "tag", rows, tags="pos")
+    outside = [{**row, "tags": ["O" for _ in row["tags"]]} for row in rows]
+    assert bertsmith.evaluate(folders / "tag", outside)["metrics"]["recall"]["value"] == 0
+
+
 REFUSED = {
     "no label column": ("good", [{"text": "a film"}], {}, "data has no column known as label"),
     "an empty label": ("good", [{"text": "a", "label": ""}], {}, 'data, row 1, column "label": the label is empty'),
