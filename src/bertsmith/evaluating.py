@@ -4,7 +4,7 @@ In: a model folder (or a file of predictions) and data. Out: plain JSON: each me
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from bertsmith.model import Model
 from bertsmith.models.files import read_json
 from bertsmith.resident import find_default_home
 from bertsmith.tasks.catalog import HOMES, find_task
-from bertsmith.tasks.classes import take_positive
+from bertsmith.tasks.classes import label_number, take_positive
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.embed import take_dims
 from bertsmith.tasks.entities import refuse_strange
@@ -186,10 +186,22 @@ def _report(scored: Scored, task: str, table: Table) -> dict[str, Any]:
 
 def _compare(found: Sequence[Scored], other: str) -> dict[str, Any]:
     """The second against the first, example by example: a difference below 0 says that the second is worse."""
-    ours, theirs = found[0].measures, found[1].measures
+    second = _score_alike(*found)
+    ours, theirs = found[0].measures, second.measures
     shared = {name: measure for name, measure in ours.items() if name in theirs}
     differences = {name: asdict(compare_measures(theirs[name], measure)) for name, measure in shared.items()}
-    return {"model": other, "metrics": found[1].metrics(), "differences": differences}
+    return {"model": other, "metrics": second.metrics(), "differences": differences}
+
+
+def _score_alike(first: Scored, second: Scored) -> Scored:
+    """The second with the F1 of the very label whose F1 is told of the first."""
+    told = first.task.positive if isinstance(first.task, Classify) and "f1" in first.measures else None
+    if told is None or "f1" not in second.measures:
+        return second
+    labels = second.task.labels
+    same = labels[label_number(told.removeprefix("LABEL_"), labels)]
+    task = second.task.tuned({"positive": same})
+    return replace(second, task=task, measures=task.score(second.answers, second.examples))
 
 
 def _score_predictions(

@@ -79,6 +79,20 @@ def test_two_models_side_by_side(folders):
     assert same["difference"] == 0 and same["p"] == 1
 
 
+def test_two_models_are_compared_by_the_f1_of_one_label(folders):
+    """Whichever label each was trained to be told by."""
+    usual = {"model": folders / "poor", "max_steps": 1, "check": False, **LEARN}
+    for name in ("pos", "neg"):
+        bertsmith.finetune("classify", reviews(), reviews("a"), out=folders / name, positive=name, **usual)
+    rows = [*reviews("a"), *reviews("this")[:10]]
+    for one, other in (("pos", "neg"), ("neg", "pos")):
+        found = bertsmith.evaluate(folders / one, rows, compare=folders / other)
+        assert found["compare"]["differences"]["f1"] == {"difference": 0.0, "low": 0.0, "high": 0.0, "p": 1.0}
+        assert found["compare"]["metrics"] == found["metrics"]
+    by_neg = bertsmith.evaluate(folders / "neg", rows)["metrics"]["f1"]
+    assert by_neg == found["metrics"]["f1"] != bertsmith.evaluate(folders / "pos", rows)["metrics"]["f1"]
+
+
 def test_models_that_are_loaded_are_scored_as_they_are(folders):
     rows, (good, poor) = reviews("a"), [bertsmith.load(folders / name) for name in ("good", "poor")]
     found = bertsmith.evaluate(good, rows, compare=poor)
