@@ -65,6 +65,10 @@ def evaluate(
     choices, _, columns = sort_choices(settings)
     refuse_training(settings)
     if predictions is not None:
+        chosen = {name: value for name, value in asdict(choices).items() if value != getattr(TaskChoices(), name)}
+        _refuse_beside(
+            {"model": model, "compare": compare, "use": use, "task": None if task == "span" else task, **chosen}
+        )
         return _score_predictions(predictions, open_table(data, format), columns, choices)
     how: dict[str, Any] = {"device": device, "dtype": dtype, "threads": threads, "batch_tokens": batch_tokens,
                            "download": download}  # fmt: skip
@@ -79,6 +83,15 @@ def evaluate(
     if compare is not None:
         report["compare"] = _compare(found, str(compare.folder if isinstance(compare, Model) else compare))
     return report
+
+
+def _refuse_beside(given: Mapping[str, Any]) -> None:
+    """Predictions are there already: whatever says how they are made would have no effect."""
+    name = next((name for name, value in given.items() if value is not None), None)
+    if name is not None:
+        raise BertsmithError(
+            f"predictions are scored alone, and {name} would have no effect on them; leave {name} out."
+        )
 
 
 def _open(model: Model | str | Path | None, how: dict[str, Any]) -> Model:

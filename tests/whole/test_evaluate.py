@@ -210,6 +210,12 @@ def test_a_model_that_cannot_be_scored(folders, encoder):
     ):
         with pytest.raises(BertsmithError, match=sentence):
             bertsmith.evaluate(None, folders / "squad.json", predictions=given)
+    beside = ({"model": folders / "span"}, {"compare": folders / "span"}, {"task": "tag"}, {"truncate": "head"})
+    for given in beside:
+        with pytest.raises(
+            BertsmithError, match=f"scored alone, and {next(iter(given))} would have no effect on them;"
+        ):
+            bertsmith.evaluate(**{"model": None, **given}, data=folders / "squad.json", predictions={"q00": "Ann"})
     with pytest.raises(BertsmithError, match=r"\(SQuAD\) only"):
         bertsmith.evaluate(None, reviews(), predictions={"q00": "Ann"})
 
