@@ -339,3 +339,13 @@ def test_impossible():
     with pytest.raises(BertsmithError, match="is_impossible must be true or false"):
         asked(record | {"answers": [], "is_impossible": "maybe"})
     assert asked(record | {"answers": None, "is_impossible": 1}).answers == ()
+
+
+def test_what_nobody_sees_is_no_part_of_a_word():
+    """A byte-order mark, a mark of direction, a soft hyphen: who marks a name leaves it out."""
+    text = "\ufeffAnn met \u200fBob\u200b, co\u00adop\u00ad \u200b می\u200c"
+    assert [text[start:end] for start, end in split_words(text)] == ["Ann", "met", "Bob", ",", "co\u00adop", "می\u200c"]
+    entities = [[text.index(name), text.index(name) + 3, "PER"] for name in ("Ann", "Bob")]
+    table = read_table([{"text": text, "entities": entities}])
+    (example,) = tag_examples(table, find_columns(table, ("words", "tags", "text", "entities")))
+    assert example.tags == ("B-PER", "O", "B-PER", "O", "O", "O")
