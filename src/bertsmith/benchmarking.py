@@ -21,6 +21,7 @@ from bertsmith.evaluation.spreading import spread_of
 from bertsmith.evaluation.tables import as_markdown, benchmark_notes, benchmark_rows
 from bertsmith.loading import find_device
 from bertsmith.many import Done, Job, Many, as_record, digest, open_place, refuse_other, take_seeds
+from bertsmith.models.adapter_folders import digest_weights
 from bertsmith.models.files import write_json
 from bertsmith.models.hub import find_default, locate
 from bertsmith.tasks.catalog import find_task
@@ -161,7 +162,7 @@ def plan(
     find_roles([*tables.values()], kind.roles, row.columns, kind.required)
     counts = len(tables["train"].records), len(tables["dev"].records)
     settled = row.settle(settings)
-    known = {"task": row.kind, "model": str(start), **digest(tables), **settled}
+    known = {"task": row.kind, "model": str(start), "weights": digest_weights(start), **digest(tables), **settled}
     given = {"task": row.kind, "train": str(files.train), "dev": str(files.dev), "model": start, "device": device}
     jobs = [
         Job(f"{row.title} seed {seed}", place / f"{row.name}-seed{seed}", {**known, "seed": seed},

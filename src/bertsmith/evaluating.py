@@ -4,7 +4,7 @@ In: a model folder (or a file of predictions) and data. Out: plain JSON: each me
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,13 @@ from bertsmith.model import Model
 from bertsmith.models.files import read_json
 from bertsmith.resident import find_default_home
 from bertsmith.tasks.catalog import HOMES, find_task
-from bertsmith.tasks.classes import take_positive
+from bertsmith.tasks.classes import label_number, take_positive
 from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.embed import take_dims
+from bertsmith.tasks.entities import refuse_strange
 from bertsmith.tasks.measures import Measure
 from bertsmith.tasks.squad_score import score_predictions
+from bertsmith.tasks.tag import Tag
 from bertsmith.tasks.trained import TrainedTask
 from bertsmith.training.choices import TaskChoices, refuse_training, refuse_unused, sort_choices
 from bertsmith.training.preparing import check_length
@@ -58,11 +60,15 @@ def evaluate(
 
     Instead of a model, `predictions` may hold the answers to SQuAD's questions, id -> text. `settings` are columns and
     the task's choices, as in `finetune`. A class that the model does not know is refused, since names that do not match
-    would look like a bad model; a tag that it does not know counts as missed, as conlleval has it.
+    would look like a bad model; a tag that it does not know counts as missed, as conlleval has it, if it knows others.
     """
     choices, _, columns = sort_choices(settings)
     refuse_training(settings)
     if predictions is not None:
+        chosen = {name: value for name, value in asdict(choices).items() if value != getattr(TaskChoices(), name)}
+        _refuse_beside(
+            {"model": model, "compare": compare, "use": use, "task": None if task == "span" else task, **chosen}
+        )
         return _score_predictions(predictions, open_table(data, format), columns, choices)
     how: dict[str, Any] = {"device": device, "dtype": dtype, "threads": threads, "batch_tokens": batch_tokens,
                            "download": download}  # fmt: skip
@@ -77,6 +83,15 @@ def evaluate(
     if compare is not None:
         report["compare"] = _compare(found, str(compare.folder if isinstance(compare, Model) else compare))
     return report
+
+
+def _refuse_beside(given: Mapping[str, Any]) -> None:
+    """Predictions are there already: whatever says how they are made would have no effect."""
+    name = next((name for name, value in given.items() if value is not None), None)
+    if name is not None:
+        raise BertsmithError(
+            f"predictions are scored alone, and {name} would have no effect on them; leave {name} out."
+        )
 
 
 def _open(model: Model | str | Path | None, how: dict[str, Any]) -> Model:
@@ -165,6 +180,9 @@ def prepare(
         choices = TaskChoices(**{**chosen, "several": settings["several"]})
     examples = _read(kind, table, columns, choices)
     task = kind(model.tokenizer, model.limit, choices.truncate or settings["truncate"], settings)
+    if isinstance(task, Tag):
+        golds = [example.tags or () for example in examples]
+        refuse_strange(golds, task.labels, task.scheme, task.label_scheme, table.name)
     return model, task, examples
 
 
@@ -181,10 +199,22 @@ def _report(scored: Scored, task: str, table: Table) -> dict[str, Any]:
 
 def _compare(found: Sequence[Scored], other: str) -> dict[str, Any]:
     """The second against the first, example by example: a difference below 0 says that the second is worse."""
-    ours, theirs = found[0].measures, found[1].measures
+    second = _score_alike(*found)
+    ours, theirs = found[0].measures, second.measures
     shared = {name: measure for name, measure in ours.items() if name in theirs}
     differences = {name: asdict(compare_measures(theirs[name], measure)) for name, measure in shared.items()}
-    return {"model": other, "metrics": found[1].metrics(), "differences": differences}
+    return {"model": other, "metrics": second.metrics(), "differences": differences}
+
+
+def _score_alike(first: Scored, second: Scored) -> Scored:
+    """The second with the F1 of the very label whose F1 is told of the first."""
+    told = first.task.positive if isinstance(first.task, Classify) and "f1" in first.measures else None
+    if told is None or "f1" not in second.measures:
+        return second
+    labels = second.task.labels
+    same = labels[label_number(told.removeprefix("LABEL_"), labels)]
+    task = second.task.tuned({"positive": same})
+    return replace(second, task=task, measures=task.score(second.answers, second.examples))
 
 
 def _score_predictions(

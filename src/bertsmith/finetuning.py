@@ -19,7 +19,7 @@ from bertsmith.evaluation.report import read_metrics
 from bertsmith.evaluation.results import write_folder, write_results
 from bertsmith.evaluation.scoring import Scored, score_examples
 from bertsmith.loading import find_device, load
-from bertsmith.models.adapter_folders import find_encoder
+from bertsmith.models.adapter_folders import digest_weights, find_encoder
 from bertsmith.models.checkpoint import Checkpoint
 from bertsmith.models.files import take_folder
 from bertsmith.models.hub import find_default, locate, name_asked
@@ -102,8 +102,8 @@ def finetune(
             preparation.plan(training, ranks, say)
             return None
         folder = RunFolder(take_folder(out))
-        known_by = {"task": task, "model": name_asked(model), "data": fingerprint(data)}
-        asked = {**known_by, **as_asked(choices, training)}
+        known_by = {"task": task, "model": name_asked(model), "weights": digest_weights(source)}
+        asked = {**known_by, "data": fingerprint(data), **as_asked(choices, training)}
         finished = ranks.first_says(ranks.is_first and folder.claim(asked, overwrite))
         if finished:
             say(f"{out} holds this very run, finished; nothing to do (--overwrite starts anew).")

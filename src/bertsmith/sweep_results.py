@@ -36,11 +36,13 @@ class Setting:
     seeds: Sequence[int]
     fixed: Mapping[str, Any]
     digests: Mapping[str, str]  # side -> what its records are known by
+    weights: str  # what those of the model are known by
     keep_models: bool
     overwrite: bool
 
     def jobs(self, combination: Combination) -> list[Job]:
-        known = {"task": self.task, "model": str(self.model), **self.digests, **self.fixed, **combination}
+        known = {"task": self.task, "model": str(self.model), "weights": self.weights, **self.digests}
+        known |= {**self.fixed, **combination}
         given = {"task": self.task, **self.tables, "model": self.model, "device": self.device}
         name = name_folder(combination)
         told = ", ".join(f"{name} {show_value(value)}" for name, value in combination.items())

@@ -17,6 +17,7 @@ from bertsmith.evaluation.spreading import spread_of
 from bertsmith.finetuning import finetune
 from bertsmith.loading import find_device
 from bertsmith.many import Done, Job, Many, digest, open_place, refuse_other, take_seeds
+from bertsmith.models.adapter_folders import digest_weights
 from bertsmith.models.files import write_json
 from bertsmith.models.hub import find_default, locate
 from bertsmith.sweep_results import Combination, Setting, Tried, gather, name_folder
@@ -74,7 +75,7 @@ def sweep(
     named = None if model is None else str(model)
     setting = Setting(
         task, tables, sources, format, source, named, device, open_place(out), numbers, space.fixed, digest(tables),
-        keep_models, overwrite,
+        digest_weights(source), keep_models, overwrite,
     )  # fmt: skip
     count = len(grid) if proposals is None else trials or 0
     with Many(min(jobs, count * len(numbers)), threads, say, count * len(numbers)) as many:

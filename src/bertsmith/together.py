@@ -17,7 +17,7 @@ from bertsmith.errors import BertsmithError
 from bertsmith.evaluation.mixed import MixEvaluation, write_mix, write_mix_results
 from bertsmith.finetuning import Evaluation, Run, abandon, read_run
 from bertsmith.loading import find_device
-from bertsmith.models.adapter_folders import find_encoder
+from bertsmith.models.adapter_folders import digest_weights, find_encoder
 from bertsmith.models.adapters import open_checkpoint, read_members
 from bertsmith.models.checkpoint import Checkpoint
 from bertsmith.models.files import take_folder
@@ -114,7 +114,8 @@ def _claim_and_run(
 def what_was_asked(mix: Mix, model: str) -> dict[str, Any]:
     """What the run is known by: another value makes it another run."""
     asked: dict[str, Any] = {"task": "several", "members": list(mix.members), "model": model, "mixing": mix.mixing}
-    asked |= {"temperature": mix.temperature if mix.mixing == "temperature" else None, **asdict(mix.training),
+    asked |= {"weights": digest_weights(mix.source),
+              "temperature": mix.temperature if mix.mixing == "temperature" else None, **asdict(mix.training),
               "rate": mix.training.peak}  # fmt: skip
     for name, member in mix.members.items():
         asked |= {**member.asked(), f"{name}.data": mix.fingerprint(name)}

@@ -95,6 +95,24 @@ def test_a_terminal_gets_percents_and_intervals(real, place):
 
 
 @pytest.mark.usefixtures("terminal")
+def test_errors_in_the_units_of_the_data_are_no_percents(real, place, tmp_path):
+    rows = "".join(f"the film was good {i},{i * 100}\n" for i in range(9))
+    (tmp_path / "worth.csv").write_text(f"text,worth\n{rows}")
+    bertsmith.finetune("regress", tmp_path / "worth.csv", tmp_path / "worth.csv", label="worth", max_steps=1,
+                       model=place / "encoder", out=tmp_path / "worth", check=False, threads=1)  # fmt: skip
+    words = ["evaluate", "--model", tmp_path / "worth", "--data", tmp_path / "worth.csv", "--label", "worth"]
+    (found,) = real(*words, "--threads", 1, "--json").records
+    one = found["metrics"]["mae"]
+    told = [f"{one[key]:.4f}" for key in ("value", "low", "high")]
+    lines = real(*words, "--threads", 1).out.splitlines()
+    row = next(line.split() for line in lines if line.startswith("mae"))
+    assert row == ["mae", told[0], told[1], "to", told[2], "9"] and lines[1].split()[:2] == ["metric", "value"]
+    shown = real(*words, "--threads", 1, "--compare", tmp_path / "worth").out
+    row = next(line.split() for line in shown.splitlines() if line.startswith("mae"))
+    assert row == ["mae", told[0], told[0], "+0.0000", "+0.0000", "to", "+0.0000", "1.0000"]
+
+
+@pytest.mark.usefixtures("terminal")
 def test_what_was_cut_is_said(real, place, tmp_path):
     (tmp_path / "long.csv").write_text(f"text,label\n{'good ' * 100},pos\nbad,neg\n")
     ran = real("evaluate", "--model", place / "reviews", "--data", tmp_path / "long.csv", "--threads", 1)

@@ -182,6 +182,23 @@ def test_python_takes_data_that_is_in_no_file(place, tmp_path):
         bertsmith.sweep("classify", tiny.reviews(), tiny.reviews("this"), **asked)
 
 
+def test_scores_of_other_weights_are_not_told_again(tmp_path):
+    """An encoder that was pretrained anew into the same folder."""
+    usual = {"seeds": 1, "max_steps": 1, "device": "cpu", "threads": 1}
+    tiny.make_encoder(tmp_path / "encoder")
+    data = tiny.reviews(), tiny.reviews("a")
+    swept = {"model": tmp_path / "encoder", "out": tmp_path / "swept", "batch": [8, 16], **usual}
+    scored = {"model": tmp_path / "encoder", "out": tmp_path / "scored", "tasks": ["cola"], **usual}
+    make_glue(tmp_path / "glue")
+    bertsmith.sweep("classify", *data, **swept)
+    bertsmith.benchmark("glue", tmp_path / "glue", **scored)
+    tiny.make_encoder(tmp_path / "encoder", seed=1)
+    with pytest.raises(BertsmithError, match=r"weights was .* and is now "):
+        bertsmith.sweep("classify", *data, **swept)
+    with pytest.raises(BertsmithError, match=r"weights was .* and is now "):
+        bertsmith.benchmark("glue", tmp_path / "glue", **scored)
+
+
 def test_python_may_give_paths_columns_and_nothing(place, tmp_path):
     """A path among the settings is written as words, a tuple of columns is known again, and None is not told."""
     rows = "".join(f"{record['text']},{record['label']}\n" for record in tiny.reviews("the"))

@@ -52,6 +52,19 @@ def test_layouts(layout):
     assert (unknown.prompt, unknown.choices, unknown.right) == (*WANTED[:2], None)
 
 
+@pytest.mark.parametrize("columns", [("sol1", "sol2"), ("choice1", "choice2")])
+def test_answers_from_0_beside_columns_from_1(columns):
+    """As PIQA and COPA have them; without any 0 the columns' own numbers are meant."""
+    made = [{"prompt": FOG, **dict(zip(columns, "ab", strict=True)), "label": label} for label in (1, "0", 1.0)]
+    assert [one.right for one in read(made)] == [1, 0, 1]
+    counted = [{**one, "label": label} for one, label in zip(made, "121", strict=True)]
+    assert [one.right for one in read(counted)] == [0, 1, 0]
+    with pytest.raises(
+        BertsmithError, match=r'row 3, .* the answer "2" is none of the 2 choices \(0, 1, or their texts'
+    ):
+        read([*made[:2], {**made[2], "label": 2}])
+
+
 def test_a_gold_ending_and_its_distractors():
     """The gold one stands first in such files: the order of the choices must not tell."""
     records = [{"startphrase": FOG, "gold": f"{letter} marsh", "distractor": "m tundra"} for letter in "az"]

@@ -135,6 +135,14 @@ def test_numbers_that_are_no_classes_are_for_regression(labels, kind):
     assert choose_kind(None, table, {"label": "nowhere"}) == "classify"  # what is wrong is told by who needs it
 
 
+@pytest.mark.parametrize("several", [None, True])
+@pytest.mark.parametrize("marked", [[0, 3, "PER"], {"start": 0, "end": 3, "label": "PER"}])
+def test_entities_marked_in_a_text_are_no_labels(several, marked):
+    """As doccano gives them out; each place would be learnt as a class."""
+    with pytest.raises(BertsmithError, match=r"row 2, .* a label is needed here, not a.* 'PER'.*say task tag"):
+        texts([], [marked], several=several)
+
+
 @pytest.mark.parametrize("several", [None, False])
 def test_a_separator_that_would_part_nothing_is_refused(several):
     with pytest.raises(
@@ -331,3 +339,13 @@ def test_impossible():
     with pytest.raises(BertsmithError, match="is_impossible must be true or false"):
         asked(record | {"answers": [], "is_impossible": "maybe"})
     assert asked(record | {"answers": None, "is_impossible": 1}).answers == ()
+
+
+def test_what_nobody_sees_is_no_part_of_a_word():
+    """A byte-order mark, a mark of direction, a soft hyphen: who marks a name leaves it out."""
+    text = "\ufeffAnn met \u200fBob\u200b, co\u00adop\u00ad \u200b می\u200c"
+    assert [text[start:end] for start, end in split_words(text)] == ["Ann", "met", "Bob", ",", "co\u00adop", "می\u200c"]
+    entities = [[text.index(name), text.index(name) + 3, "PER"] for name in ("Ann", "Bob")]
+    table = read_table([{"text": text, "entities": entities}])
+    (example,) = tag_examples(table, find_columns(table, ("words", "tags", "text", "entities")))
+    assert example.tags == ("B-PER", "O", "B-PER", "O", "O", "O")

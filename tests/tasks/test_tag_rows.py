@@ -1,5 +1,6 @@
 """Words as rows: first pieces, windows, what is cut, gold, and the settings that examples give."""
 
+import unicodedata
 from itertools import pairwise
 
 import numpy as np
@@ -185,9 +186,12 @@ def test_a_raw_text_is_split_at_spaces_and_punctuation(text, words):
 
 @given(st.text(max_size=40))
 def test_the_words_of_a_text_are_all_that_is_not_space(text):
+    """But for what is invisible, which begins and ends no word."""
     spans = split_text(text).spans
     inside = {i for start, end in spans for i in range(start, end)}
-    assert inside == {i for i, character in enumerate(text) if not character.isspace()}
+    seen = {i for i, one in enumerate(text) if not one.isspace() and unicodedata.category(one) not in ("Cc", "Cf")}
+    assert seen <= inside and not any(text[i].isspace() for i in inside)
+    assert all({start, end - 1} <= seen or set(text[start:end]) & set("\u200c\u200d") for start, end in spans)
     assert list(spans) == sorted(spans) and all(a[1] <= b[0] for a, b in pairwise(spans))
 
 

@@ -79,6 +79,20 @@ def test_two_models_side_by_side(folders):
     assert same["difference"] == 0 and same["p"] == 1
 
 
+def test_two_models_are_compared_by_the_f1_of_one_label(folders):
+    """Whichever label each was trained to be told by."""
+    usual = {"model": folders / "poor", "max_steps": 1, "check": False, **LEARN}
+    for name in ("pos", "neg"):
+        bertsmith.finetune("classify", reviews(), reviews("a"), out=folders / name, positive=name, **usual)
+    rows = [*reviews("a"), *reviews("this")[:10]]
+    for one, other in (("pos", "neg"), ("neg", "pos")):
+        found = bertsmith.evaluate(folders / one, rows, compare=folders / other)
+        assert found["compare"]["differences"]["f1"] == {"difference": 0.0, "low": 0.0, "high": 0.0, "p": 1.0}
+        assert found["compare"]["metrics"] == found["metrics"]
+    by_neg = bertsmith.evaluate(folders / "neg", rows)["metrics"]["f1"]
+    assert by_neg == found["metrics"]["f1"] != bertsmith.evaluate(folders / "pos", rows)["metrics"]["f1"]
+
+
 def test_models_that_are_loaded_are_scored_as_they_are(folders):
     rows, (good, poor) = reviews("a"), [bertsmith.load(folders / name) for name in ("good", "poor")]
     found = bertsmith.evaluate(good, rows, compare=poor)
@@ -140,6 +154,18 @@ def test_a_tag_that_the_model_does_not_know_is_missed(folders):
     assert gold and after["recall"]["value"] < before["recall"]["value"]
 
 
+def test_tags_of_which_the_model_knows_none_are_another_column(folders):
+    """As where it learnt the parts of speech of a file whose last column has names."""
+    rows = [{"words": [word for word, _ in s], "tags": [tag for _, tag in s]} for s in sentences("works")]
+    for row in rows:
+        row["pos"] = ["NNP" if word[0].isupper() else "VBZ" for word in row["words"]]
+    said = r"none of the tags that the model knows: it has \"NNP\", .*, the model \"[BI]-\w+\".* \(--tags COLUMN\)"
+    with pytest.raises(BertsmithError, match=said):
+        bertsmith.evaluate(folders / "tag", rows, tags="pos")
+    outside = [{**row, "tags": ["O" for _ in row["tags"]]} for row in rows]
+    assert bertsmith.evaluate(folders / "tag", outside)["metrics"]["recall"]["value"] == 0
+
+
 REFUSED = {
     "no label column": ("good", [{"text": "a film"}], {}, "data has no column known as label"),
     "an empty label": ("good", [{"text": "a", "label": ""}], {}, 'data, row 1, column "label": the label is empty'),
@@ -184,6 +210,12 @@ def test_a_model_that_cannot_be_scored(folders, encoder):
     ):
         with pytest.raises(BertsmithError, match=sentence):
             bertsmith.evaluate(None, folders / "squad.json", predictions=given)
+    beside = ({"model": folders / "span"}, {"compare": folders / "span"}, {"task": "tag"}, {"truncate": "head"})
+    for given in beside:
+        with pytest.raises(
+            BertsmithError, match=f"scored alone, and {next(iter(given))} would have no effect on them;"
+        ):
+            bertsmith.evaluate(**{"model": None, **given}, data=folders / "squad.json", predictions={"q00": "Ann"})
     with pytest.raises(BertsmithError, match=r"\(SQuAD\) only"):
         bertsmith.evaluate(None, reviews(), predictions={"q00": "Ann"})
 

@@ -205,6 +205,24 @@ def test_the_same_call_again_does_nothing_and_another_is_refused(liked, encoder,
         learn(run.folder, encoder, place / "train.csv", rate=1e-3, **sides)
 
 
+def test_other_weights_in_the_folder_of_the_model_are_another_run(tmp_path):
+    """Also below an adapter, and for several tasks at once."""
+    base, one = make_encoder(tmp_path / "base"), {**LEARN, "epochs": 1, "check": False}
+    learn(tmp_path / "plain", base, reviews(), **one)
+    learn(tmp_path / "added", base, reviews(), **one, lora=2)
+    members = {"liked": {"task": "classify", "train": reviews()}, "pairs": {"task": "classify", "train": comparisons()}}
+    bertsmith.finetune_together(members, out=tmp_path / "mix", model=base, **one)
+    learn(tmp_path / "on", tmp_path / "added", reviews("a"), **one, lora=2)
+    make_encoder(base, seed=1)
+    for name, start, given in (("plain", base, {}), ("added", base, {"lora": 2})):
+        with pytest.raises(BertsmithError, match=r"other settings \(weights was .* and is now "):
+            learn(tmp_path / name, start, reviews(), **one, **given)
+    with pytest.raises(BertsmithError, match=r"weights was .* and is now "):
+        bertsmith.finetune_together(members, out=tmp_path / "mix", model=base, **one)
+    with pytest.raises(BertsmithError, match=r"weights was .* and is now "):
+        learn(tmp_path / "on", tmp_path / "added", reviews("a"), **one, lora=2)
+
+
 def test_what_would_end_a_run_late_ends_it_before(tmp_path, encoder):
     """A test label that train never shows; a long text where none may be cut; a metric that there is not."""
     wrong = [*reviews("this"), {"text": "this was so so", "label": "mixed"}]

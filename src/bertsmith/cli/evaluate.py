@@ -2,7 +2,7 @@
 well it can be fine-tuned on the tasks of a benchmark; or what it knows of language without labels.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,6 +25,7 @@ CHOSEN = (
 # Of the fine-tunings of a benchmark: what its rows and its seeds settle has no flag.
 TRAINED = tuple(each.name for each in fields(Training) if each.name not in ("seed", "metric", "batch_tokens"))
 PANEL = "Training, with --benchmark"
+IN_UNITS = ("mse", "mae")  # of the data's own numbers: a hundredth of a price says nothing
 
 
 def evaluate(
@@ -122,23 +123,25 @@ def show(found: Mapping[str, Any], model: str) -> None:
 
 
 def metric_rows(metrics: Mapping[str, Any]) -> Rows:
-    """A row a metric, in percent."""
+    """A row a metric, in percent; beside errors in the data's own units all are plain numbers."""
+    show = choose_way(metrics)
     return [
-        {"metric": name, "%": percent(one["value"]), "95 % interval": between(one), "n": one["n"]}
+        {"metric": name, "value" if show is plain else "%": show(one["value"]), "95 % interval": between(one, show),
+         "n": one["n"]}
         for name, one in metrics.items()
-    ]
+    ]  # fmt: skip
 
 
 def compare_rows(found: Mapping[str, Any]) -> Rows:
-    """A row for each metric that both models have, in percent; p is how likely chance does as much between equals."""
-    other = found["compare"]
+    """A row for each metric that both models have; p is how likely chance does as much between equals."""
+    other, show = found["compare"], choose_way(found["metrics"])
     return [
         {
             "metric": name,
-            "A": percent(found["metrics"][name]["value"]),
-            "B": percent(other["metrics"][name]["value"]),
-            "B - A": percent(one["difference"], sign="+"),
-            "95 % interval": between(one, sign="+"),
+            "A": show(found["metrics"][name]["value"]),
+            "B": show(other["metrics"][name]["value"]),
+            "B - A": show(one["difference"], "+"),
+            "95 % interval": between(one, show, "+"),
             "p": f"{one['p']:.4f}",
         }
         for name, one in other["differences"].items()
@@ -150,5 +153,13 @@ def percent(value: float | None, sign: str = "") -> str:
     return "–" if value is None or value != value else f"{100 * value:{sign}.2f}"
 
 
-def between(one: Mapping[str, Any], sign: str = "") -> str:
-    return f"{percent(one['low'], sign)} to {percent(one['high'], sign)}"
+def plain(value: float | None, sign: str = "") -> str:
+    return "–" if value is None or value != value else f"{value:{sign}.4f}"
+
+
+def choose_way(metrics: Mapping[str, Any]) -> Callable[..., str]:
+    return plain if any(name in metrics for name in IN_UNITS) else percent
+
+
+def between(one: Mapping[str, Any], show: Callable[..., str], sign: str = "") -> str:
+    return f"{show(one['low'], sign)} to {show(one['high'], sign)}"

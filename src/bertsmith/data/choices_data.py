@@ -3,7 +3,8 @@
 The choices of a row stand in one cell (a list; objects of `label` and `text`, as CommonsenseQA has them; a text such as
 `(A) a marsh (B) a tundra`), inside a `question` object, or in a column each: SWAG's ending0 to ending3, option1 and
 option2, a gold ending and its distractors. Rows may have different numbers of them.
-The answer is the label of a choice (A, B, …; the number in its column's name), its text, or its number from 0.
+The answer is the label of a choice (A, B, …; the number in its column's name, less one in a table with answers of 0),
+its text, or its number from 0.
 """
 
 import re
@@ -52,7 +53,9 @@ class Options:
 def choice_examples(table: Table, columns: Mapping[str, str], *, gold: bool = True) -> list[ChoiceExample]:
     """`columns` are those of `find_columns`; without an answer column, or with `gold=False`, `right` is None."""
     prompt, choices, answer = columns["prompt"], columns.get("choices"), columns.get("answer")
-    each = {} if choices is not None else find_numbered(table.columns, answer)
+    each: Mapping[str, str] = {} if choices is not None else find_numbered(table.columns, answer)
+    if gold and answer is not None:
+        each = _count_as_answers(table, answer, each)
     examples = []
     for i in range(len(table.records)):
         options = _options(table, i, prompt, choices, each)
@@ -71,6 +74,15 @@ def find_numbered(columns: Sequence[str], answer: str | None) -> dict[str, str]:
     wrong = [column for column in columns if DISTRACTOR.fullmatch(normalize(column))]
     right = [column for column in columns if normalize(column) in GOLD and column == answer]
     return dict.fromkeys([*right, *wrong], "") if right and wrong else {}
+
+
+def _count_as_answers(table: Table, answer: str, each: Mapping[str, str]) -> Mapping[str, str]:
+    """PIQA's columns are sol1 and sol2, COPA's choice1 and choice2, but their answers are 0 and 1."""
+    if "0" in each.values() or not all(name.isdecimal() for name in each.values()):
+        return each
+    if all(plain_label(record[answer]) != "0" for record in table.records):
+        return each
+    return {column: str(int(name) - 1) for column, name in each.items()}
 
 
 def has_choices(columns: Sequence[str], first: Mapping[str, Any]) -> bool:

@@ -21,6 +21,7 @@ from bertsmith.errors import BertsmithError
 DELIMITERS = (",", "\t", ";", "|")
 HEAD = 1000  # rows that are looked at before deciding
 LONGEST_CELL = 10_000  # lines
+_SPACED = re.compile(r'\s+".*"\s*', re.DOTALL)  # a cell in quotes behind a delimiter and a space
 _TOLD = re.compile(r'"?sep=([,;|\t])"?\r?(?=\n)', re.IGNORECASE)
 _guard, _needed, _usual = Lock(), list[int](), 0  # of csv's limit: the sizes that are asked for, and what it was before
 Row = tuple[int, list[str]]
@@ -158,9 +159,22 @@ def settle_columns(rows: list[list[str]], kind: str, where: str, header: bool | 
     """The names, and how many of the first rows are not data."""
     if kind == "tsv" and header is not True and (names := name_columns(rows)):
         return names, 0
+    if kind == "csv":
+        _refuse_spaced(rows, where)
     if header is False or (header is None and not is_header(rows)):
         return number_columns(len(rows[0])), 0
     return name_header(rows[0], where), 3 if is_orange(rows) else 1
+
+
+def _refuse_spaced(rows: list[list[str]], where: str) -> None:
+    """The marks would be part of each text and label, and a delimiter between them would end the cell."""
+    whole = [row for row in rows if len(row) == len(rows[0])]
+    spaced = next((i for i in range(1, len(rows[0])) if all(_SPACED.fullmatch(row[i]) for row in whole)), None)
+    if spaced is not None:
+        raise BertsmithError(
+            f"{where}: a space stands before the quote mark of column {spaced + 1} ({rows[0][spaced].strip()}), so the "
+            "mark counts as text; take out the spaces behind the delimiters."
+        )
 
 
 def _fill(

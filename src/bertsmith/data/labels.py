@@ -145,6 +145,11 @@ def _labels(table: Table, index: int, column: str, several: bool, separator: str
         found = written.split(separator) if several and separator else [written]
         if several:
             return [label for part in found if (label := plain_label(part))]
+    elif (odd := next((one for one in found if isinstance(one, list | tuple | dict)), None)) is not None:
+        raise BertsmithError(
+            f"{table.where(index, column)}: a label is needed here, not {describe(odd)}; for entities that are marked "
+            "in a text say task tag (--task tag)."
+        )
     elif not several and len(found) != 1:
         raise BertsmithError(
             f"{table.where(index, column)}: {len(found)} labels where one is needed; to allow any number a text, say "

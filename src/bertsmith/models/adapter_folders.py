@@ -1,7 +1,10 @@
 """Where adapters lie, and the base that each was made for. In: folders. Out: what they are, or others."""
 
+import hashlib
+from contextlib import suppress
 from pathlib import Path
 
+from bertsmith.data.shards import file_digest
 from bertsmith.errors import BertsmithError
 from bertsmith.models.files import ADAPTER_CONFIG, ADAPTER_FILES, read_json
 from bertsmith.models.hub import locate
@@ -47,3 +50,14 @@ def find_base(folder: Path) -> Path:
 def find_encoder(folder: Path) -> Path:
     """Where a model's encoder and its tokenizer lie."""
     return read_sentence(find_base(folder) if is_adapter(folder) else folder).encoder
+
+
+def digest_weights(folder: Path) -> str:
+    """What a model's weights are known by, those of its base with them: a folder may come to hold others."""
+    total = hashlib.sha256()
+    for place in dict.fromkeys((find_encoder(folder), folder)):
+        for path in sorted(place.iterdir()):
+            if path.suffix in (".safetensors", ".bin") or ".data-" in path.name:
+                with suppress(OSError):  # which is said where it is opened
+                    total.update(f"{path.name} {file_digest(path)}\n".encode())
+    return total.hexdigest()[:16]

@@ -154,7 +154,7 @@ class Classify(TrainedTask[TextExample, Result]):
         return found
 
     def score(self, answers: Sequence[Result], examples: Sequence[TextExample]) -> dict[str, Measure]:
-        labels, positive = self.labels, self.settings.get("positive")
+        labels = self.labels
         gold, found = gold_matrix(examples, labels), found_matrix(answers, labels, self.several)
         counts, same = measures.count_labels(gold, found), (gold == found).all(axis=1)
         values: dict[str, Callable[[Array], Array]] = {
@@ -168,13 +168,18 @@ class Classify(TrainedTask[TextExample, Result]):
             return {**scored, "subset_accuracy": measures.mean(same)}
         scored["matthews"] = Measure(counts, measures.matthews, labels=names)
         if len(labels) == 2:
-            number = positive_label(labels) if positive is None else labels.index(positive)
-            scored["f1"] = Measure(measures.of_label(counts, number), measures.micro_f1, is_share=True)
+            own = measures.of_label(counts, labels.index(self.positive))
+            scored["f1"] = Measure(own, measures.micro_f1, is_share=True)
         return {
             "accuracy": measures.mean(same),
             **scored,
             "ece": calibration.calibration_error(confidences(answers), same),
         }
+
+    @property
+    def positive(self) -> str:
+        """The label of two whose F1 is told."""
+        return str(self.settings.get("positive") or self.labels[positive_label(self.labels)])
 
     def report(self, answers: Sequence[Result], examples: Sequence[TextExample]) -> dict[str, Any]:
         return report_classes(answers, examples, self.settings)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bertsmith.data.schemes import convert, find_scheme, read_spans
+from bertsmith.data.findings import quoted
+from bertsmith.data.schemes import OUTSIDE, convert, find_scheme, read_spans
 from bertsmith.errors import BertsmithError
 from bertsmith.tasks.measures import Array, Measure, macro_f1_present, micro_f1, ratio, share, tabulate
 
@@ -61,6 +62,19 @@ def type_table(found: Tags, gold: Tags, scheme: str) -> list[dict[str, Any]]:
     """A row a type, as in `tabulate`."""
     kinds, counts = count_entities(found, gold, scheme)
     return tabulate(kinds, counts.sum(axis=0))
+
+
+def refuse_strange(gold: Tags, labels: Sequence[str], scheme: str, label_scheme: str, name: str) -> None:
+    """Tags of which a model knows none are another column's, or called otherwise: it would seem to find nothing."""
+    given = list(dict.fromkeys(tag for tags in gold for tag in tags if tag != OUTSIDE))
+    kinds = {kind for tags in gold for _, _, kind in read_spans(tags, scheme)}
+    known = {kind for label in labels for _, _, kind in read_spans([label], label_scheme)}
+    if given and known.isdisjoint(kinds):
+        theirs = quoted(label for label in labels if label != OUTSIDE)
+        raise BertsmithError(
+            f"{name} has none of the tags that the model knows: it has {quoted(given)}, the model {theirs}; choose "
+            "their column (--tags COLUMN), or rename them."
+        )
 
 
 def _scheme_of_gold(gold: Tags, scheme: str) -> str:
