@@ -310,6 +310,9 @@ def test_a_setting_that_cannot_be_read(settings: dict, says: str, saved: Path):
         ("modernbert", {"local_attention": "wide"}),
         ("modernbert", {"layer_types": 3}),
         ("modernbert", {"rope_parameters": ["x"]}),
+        ("modernbert", {"rope_parameters": {"full_attention": {"type": "linear", "factor": 2.0}}}),
+        ("modernbert", {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}),
+        ("modernbert", {"rope_scaling": "linear"}),
         ("modernbert", {"layer_types": None, "global_attn_every_n_layers": 0}),
     ],
 )
