@@ -186,6 +186,20 @@ def test_an_untied_decoder_both_ways(family: str, tmp_path: Path):
     assert torch.equal(run_reference(again, *rows).logits, run_reference(reference, *rows).logits)
 
 
+@pytest.mark.parametrize("family", ["bert", "roberta", "electra", "modernbert"])
+def test_a_decoder_of_its_own_counts_where_the_settings_say_it_is_tied(family: str, tmp_path: Path):
+    make_reference(family, "mask", tie_word_embeddings=False).save_pretrained(tmp_path / "theirs")
+    change(tmp_path / "theirs", tie_word_embeddings=True)
+    reference = getattr(transformers, settings_of(tmp_path / "theirs")["architectures"][0])
+    reference = reference.from_pretrained(tmp_path / "theirs").eval()
+    checkpoint = load_checkpoint(tmp_path / "theirs")
+    assert same_mask(reference, checkpoint)
+    (tmp_path / "ours").mkdir()
+    save_checkpoint(checkpoint, tmp_path / "ours")
+    assert settings_of(tmp_path / "ours")["tie_word_embeddings"] is False
+    assert same_mask(reference, load_checkpoint(tmp_path / "ours"))
+
+
 def test_an_untied_decoder_without_a_bias_of_its_own(tmp_path: Path):
     reference = make_reference("bert", "mask", tie_word_embeddings=False)
     with torch.no_grad():

@@ -5,7 +5,7 @@ with every head that is in there, its settings, and the names of the tensors tha
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +62,8 @@ def load_checkpoint(folder: Path, dtype: torch.dtype = torch.float32) -> Checkpo
         labels = {name: _labels(head, tensors) for name, head in heads.items()}
     else:
         heads, labels = find_own_heads(family, settings, tensors)
-    if not config.tied:
-        tensors.update({bias: tensors[own] for bias, own in _own_biases(heads).items() if own in tensors})
+    tensors.update({bias: tensors[own] for bias, own in _own_biases(heads).items() if own in tensors})
+    config = replace(config, tied=config.tied and not _has_own_matrix(family, heads, tensors))
     shapes = {name: head.shape(config, labels[name]) for name, head in heads.items()}
     with torch.device("meta"):
         network = Network(config, shapes, features)
@@ -156,6 +156,15 @@ def _own_biases(heads: Mapping[str, FamilyHead]) -> dict[str, str]:
     """
     named = [head.names for head in heads.values() if "out.weight" in head.names]
     return {names["out.bias"]: names["out.weight"].removesuffix("weight") + "bias" for names in named}
+
+
+def _has_own_matrix(family: Family, heads: Mapping[str, FamilyHead], tensors: Mapping[str, Tensor]) -> bool:
+    """Whether the output layer of masked tokens came with numbers that are not the word table's, whatever config.json
+    says of them: the reference, too, computes with those that are there."""
+    words = tensors.get(f"{family.prefix}.{family.names['embed.tokens']}.weight")
+    named = [head.names["out.weight"] for head in heads.values() if "out.weight" in head.names]
+    owns = [tensors[name] for name in named if name in tensors]
+    return words is not None and any(own.shape == words.shape and not torch.equal(own, words) for own in owns)
 
 
 def check_labels(checkpoint: Checkpoint, shapes: Mapping[str, HeadShape], folder: Path) -> None:
