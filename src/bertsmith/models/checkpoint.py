@@ -63,7 +63,7 @@ def load_checkpoint(folder: Path, dtype: torch.dtype = torch.float32) -> Checkpo
     else:
         heads, labels = find_own_heads(family, settings, tensors)
     tensors.update({bias: tensors[own] for bias, own in _own_biases(heads).items() if own in tensors})
-    config = replace(config, tied=config.tied and not _has_own_matrix(family, heads, tensors))
+    config = _tie(config, family, heads, tensors)
     shapes = {name: head.shape(config, labels[name]) for name, head in heads.items()}
     with torch.device("meta"):
         network = Network(config, shapes, features)
@@ -158,13 +158,16 @@ def _own_biases(heads: Mapping[str, FamilyHead]) -> dict[str, str]:
     return {names["out.bias"]: names["out.weight"].removesuffix("weight") + "bias" for names in named}
 
 
-def _has_own_matrix(family: Family, heads: Mapping[str, FamilyHead], tensors: Mapping[str, Tensor]) -> bool:
-    """Whether the output layer of masked tokens came with numbers that are not the word table's, whatever config.json
-    says of them: the reference, too, computes with those that are there."""
-    words = tensors.get(f"{family.prefix}.{family.names['embed.tokens']}.weight")
+def _tie(config: Config, family: Family, heads: Mapping[str, FamilyHead], tensors: dict[str, Tensor]) -> Config:
+    """Of two tied matrices a file may hold either one. One that differs from the word table is the head's own whatever
+    config.json says: the reference, too, computes with the numbers that are there."""
+    words = f"{family.prefix}.{family.names['embed.tokens']}.weight"
     named = [head.names["out.weight"] for head in heads.values() if "out.weight" in head.names]
-    owns = [tensors[name] for name in named if name in tensors]
-    return words is not None and any(own.shape == words.shape and not torch.equal(own, words) for own in owns)
+    for own in (tensors[name] for name in named if name in tensors and config.tied):
+        there = tensors.setdefault(words, own)
+        if own.shape == there.shape and not torch.equal(own, there):
+            config = replace(config, tied=False)
+    return config
 
 
 def check_labels(checkpoint: Checkpoint, shapes: Mapping[str, HeadShape], folder: Path) -> None:
@@ -175,6 +178,12 @@ def check_labels(checkpoint: Checkpoint, shapes: Mapping[str, HeadShape], folder
         )
     for name in ("classify", "tag"):
         if name in checkpoint.heads and checkpoint.labels:
+            numbers = {int(key) for key in named}
+            nameless = next((number for number in range(len(named)) if number not in numbers), None)
+            if nameless is not None:
+                raise BertsmithError(
+                    f"{folder / 'config.json'} names no label {nameless} in id2label, which counts from 0."
+                )
             outputs = shapes[name].outputs
             if outputs != len(checkpoint.labels):
                 raise BertsmithError(
