@@ -11,6 +11,7 @@ from bertsmith.data.doctor import diagnose
 from bertsmith.data.examples import NumberExample
 from bertsmith.data.reading import read_table
 from bertsmith.errors import BertsmithError
+from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.losses import Criterion, find_known
 from bertsmith.tasks.regress import Regress
 from bertsmith.training.settings import Training
@@ -152,6 +153,12 @@ def test_what_only_classes_have_is_refused(both, setting, value):
     task = plain(both)
     with pytest.raises(BertsmithError, match=f"{setting} has no meaning for the task regress; leave it out"):
         TaskStudy(task, task.rows([NumberExample("a", None, 1.0)]), Training(**{setting: value}))
+
+
+def test_a_model_of_several_numbers_is_not_sent_from_one_verb_to_the_other():
+    for task in (Regress, Classify):
+        with pytest.raises(BertsmithError, match="gives 3 numbers for a text; heads that give one are read"):
+            task.settings_from(["valence", "arousal", "dominance"], "regression")
 
 
 def test_a_model_of_classes_gives_no_number():
