@@ -147,6 +147,20 @@ def test_what_the_settings_say_of_cleaning_goes_over_tokenizer_json(
     )
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_segments_are_told_where_the_settings_name_them(told: bool, make_folder: Any, minilm: Path) -> None:
+    inputs = ["input_ids", *(["token_type_ids"] if told else []), "attention_mask"]
+    folder = make_folder({
+        "tokenizer.json": (minilm / "tokenizer.json").read_bytes(), "config.json": {"model_type": "bert"},
+        "tokenizer_config.json": {"tokenizer_class": "BertTokenizer", "model_input_names": inputs},
+    })  # fmt: skip
+    theirs = AutoTokenizer.from_pretrained(folder)("a cat", "the dog")
+    tokenizer = load_tokenizer(folder)
+    assert tokenizer.encode("a cat", "the dog").segments == theirs.get("token_type_ids", [0] * 7)
+    tokenizer.save(folder)
+    assert load_tokenizer(folder).encode("a cat", "the dog").segments == tokenizer.encode("a cat", "the dog").segments
+
+
 def test_offsets_follow_accents_joiners_and_controls(tokenizers: dict[str, Tokenizer]) -> None:
     text = "Ａ\x00héllo re\u0301sume\u0301 a\u200db İstanbul 中文👨‍👩‍👧"
     row = tokenizers["bert"].encode(text)

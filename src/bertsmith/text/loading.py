@@ -38,7 +38,11 @@ def load_tokenizer(folder: str | Path) -> Tokenizer:
         roles = _register(engine, settings, tokens, own)
         if engine.post_processor is None and family is not None:
             engine.post_processor = _post_processor(engine, family, roles, settings)
-        return Tokenizer(engine, read_template(engine), roles, settings.limit)
+        template = read_template(engine)
+        inputs = settings.options.get("model_input_names")
+        if isinstance(inputs, list) and "token_type_ids" not in inputs:
+            template = template.in_one_segment()
+        return Tokenizer(engine, template, roles, settings.limit)
 
 
 def has_tokenizer(folder: Path) -> bool:
