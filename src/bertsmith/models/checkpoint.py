@@ -32,6 +32,8 @@ from bertsmith.models.network import Network
 
 LARGEST = 10**8  # of any size in a config.json; the largest vocabularies have 10**6 rows
 DEEPEST = 1000
+# What CrossEncoder makes of one output, for which else it takes the sigmoid: no measure of a number that was learnt.
+AS_IT_IS = {"activation_fn": "torch.nn.modules.linear.Identity"}
 
 
 @dataclass
@@ -216,6 +218,8 @@ def save_config(checkpoint: Checkpoint, folder: Path) -> None:
     settings.pop(BLOCK, None)
     if "follows" not in checkpoint.heads:
         settings.pop(PAIRS, None)
+    if settings.get("problem_type") == "regression":
+        settings.setdefault("sentence_transformers", AS_IT_IS)
     if network.features is not None:
         settings[BLOCK] = asdict(network.features)
     settings["dtype"] = str(network.dtype).removeprefix("torch.")
