@@ -12,7 +12,7 @@ from time import perf_counter
 
 from bertsmith.arguments import checked
 from bertsmith.errors import BertsmithError
-from bertsmith.models.adapter_folders import find_encoder, is_adapter
+from bertsmith.models.adapter_folders import find_encoder
 from bertsmith.models.files import take_folder
 from bertsmith.models.hub import locate
 from bertsmith.text.loading import load_tokenizer
@@ -80,8 +80,7 @@ def extend_tokenizer(
     begin = perf_counter()
     check_counts({"add": add, "min-count": min_count, "threads": threads})
     target = take_folder(out)
-    base = locate(str(model), download=download)
-    folder = base if is_adapter(base) else find_encoder(base)
+    folder = find_encoder(locate(str(model), download=download))
     check_folder(target, overwrite)
     old = load_tokenizer(folder)
     parts = json.loads(old._engine.to_str())

@@ -102,6 +102,70 @@ def test_ours_opens_pefts(family: str, rslora: bool, tmp_path: Path) -> None:
     assert distance(score(ours, "classify", rows), reference_scores(model, "classify", rows)) < 1e-5
 
 
+def make_theirs(reference: Any, folder: Path, **settings: Any) -> Any:
+    """An adapter of `peft`, whose every number is random, written to a folder."""
+    model = peft.get_peft_model(reference, peft.LoraConfig(r=3, **settings)).eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "lora_" in name or "modules_to_save" in name:
+                parameter.normal_(0, 0.2, generator=torch.Generator().manual_seed(len(name)))
+    model.save_pretrained(str(folder))
+    return model
+
+
+@pytest.mark.parametrize("family", ("bert", "roberta", "distilbert", "modernbert"))
+def test_pefts_for_masked_tokens_have_the_head_of_the_base(family: str, tmp_path: Path) -> None:
+    """`peft` knows no such task, so its file does not say which head that is; and it opens ours again."""
+    reference = make_reference(family, "mask")
+    base = load_saved(reference, tmp_path / "base")
+    targets = {"distilbert": ["q_lin"], "modernbert": ["Wqkv"]}.get(family, ["query", "value"])
+    model = make_theirs(reference, tmp_path / "adapter", target_modules=targets)
+    rows = make_rows(reference)
+    theirs = unpad(run_reference(model, *rows).logits, rows[0])
+    ours = read_adapter(tmp_path / "adapter", base)
+    assert list(ours.heads) == ["mask"] and distance(score(ours, "mask", rows), theirs) < 1e-5
+    write_adapter(ours, tmp_path / "ours", tmp_path / "base")
+    assert distance(score(read_adapter(tmp_path / "ours", base), "mask", rows), theirs) < 1e-5
+    again = type(reference).from_pretrained(tmp_path / "base").eval()
+    again = peft.PeftModel.from_pretrained(again, str(tmp_path / "ours")).eval()
+    assert distance(unpad(run_reference(again, *rows).logits, rows[0]), theirs) < 1e-5
+
+
+def test_without_that_head_the_encoder_of_such_a_one_is_there(tmp_path: Path) -> None:
+    reference = make_reference("bert", "mask")
+    reference.bert.save_pretrained(tmp_path / "base")
+    model = make_theirs(reference, tmp_path / "adapter", target_modules=["query"])
+    ours, rows = read_adapter(tmp_path / "adapter", load_checkpoint(tmp_path / "base")), make_rows(reference)
+    with torch.no_grad():
+        hidden = ours.network(as_batch(*rows))
+    assert not ours.heads and distance(hidden, unpad(run_reference(model.model.bert, *rows)[0], rows[0])) < 1e-5
+
+
+def test_an_output_layer_that_an_adapter_did_not_learn_is_the_bases(tmp_path: Path) -> None:
+    """`peft` takes that for spans to be called qa_outputs, which ModernBERT's is not."""
+    reference = make_reference("modernbert", "span")
+    base = load_saved(reference, tmp_path / "base")
+    model = make_theirs(reference, tmp_path / "adapter", task_type="QUESTION_ANS", target_modules=["Wqkv"])
+    rows = make_rows(reference)
+    ours = read_adapter(tmp_path / "adapter", base)
+    assert distance(score(ours, "span", rows), reference_scores(model, "span", rows)) < 1e-5
+
+
+def test_labels_of_the_base_are_judged_as_there(tmp_path: Path) -> None:
+    reference = make_reference("bert", "classify", problem_type="multi_label_classification")
+    base = load_saved(reference, tmp_path / "base")
+    make_theirs(reference, tmp_path / "adapter", task_type="SEQ_CLS", target_modules=["query"])
+    assert read_adapter(tmp_path / "adapter", base).settings["problem_type"] == "multi_label_classification"
+
+
+def test_an_adapter_of_other_parts_is_not_called_another_bases(tmp_path: Path) -> None:
+    reference = make_reference("bert", "classify")
+    base = load_saved(reference, tmp_path / "base")
+    make_theirs(reference, tmp_path / "adapter", task_type="SEQ_CLS", target_modules=["query", "pooler.dense"])
+    with pytest.raises(BertsmithError, match=r"pooler.dense.lora_A.weight, .* merge it into its base with peft"):
+        read_adapter(tmp_path / "adapter", base)
+
+
 def test_several_on_one_base_are_models_apart(base: Path, tmp_path: Path) -> None:
     """Bit for bit, packed as `load` packs them, whichever was loaded and asked first."""
     asked = {"one": ("classify", 5), "two": ("tag", 7), "three": ("classify", 2)}

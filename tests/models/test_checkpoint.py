@@ -186,6 +186,35 @@ def test_an_untied_decoder_both_ways(family: str, tmp_path: Path):
     assert torch.equal(run_reference(again, *rows).logits, run_reference(reference, *rows).logits)
 
 
+@pytest.mark.parametrize("family", ["bert", "roberta", "electra", "modernbert"])
+def test_a_decoder_of_its_own_counts_where_the_settings_say_it_is_tied(family: str, tmp_path: Path):
+    make_reference(family, "mask", tie_word_embeddings=False).save_pretrained(tmp_path / "theirs")
+    change(tmp_path / "theirs", tie_word_embeddings=True)
+    reference = getattr(transformers, settings_of(tmp_path / "theirs")["architectures"][0])
+    reference = reference.from_pretrained(tmp_path / "theirs").eval()
+    checkpoint = load_checkpoint(tmp_path / "theirs")
+    assert same_mask(reference, checkpoint)
+    (tmp_path / "ours").mkdir()
+    save_checkpoint(checkpoint, tmp_path / "ours")
+    assert settings_of(tmp_path / "ours")["tie_word_embeddings"] is False
+    assert same_mask(reference, load_checkpoint(tmp_path / "ours"))
+
+
+@pytest.mark.parametrize("family", ["roberta", "modernbert", "albert"])
+def test_of_two_tied_matrices_the_other_one_is_in_the_file(family: str, tmp_path: Path):
+    """Whoever writes only the first name of a matrix keeps lm_head.decoder.weight, and not the word table."""
+    reference = make_reference(family, "mask")
+    reference.save_pretrained(tmp_path)
+    words, decoder = {
+        "roberta": ("roberta.embeddings.word_embeddings.weight", "lm_head.decoder.weight"),
+        "modernbert": ("model.embeddings.tok_embeddings.weight", "decoder.weight"),
+        "albert": ("albert.embeddings.word_embeddings.weight", "predictions.decoder.weight"),
+    }[family]
+    change_tensors(tmp_path, lambda tensors: {decoder if n == words else n: t for n, t in tensors.items()})
+    checkpoint = load_checkpoint(tmp_path)
+    assert checkpoint.config.tied and same_mask(reference, checkpoint)
+
+
 def test_an_untied_decoder_without_a_bias_of_its_own(tmp_path: Path):
     reference = make_reference("bert", "mask", tie_word_embeddings=False)
     with torch.no_grad():
@@ -249,7 +278,10 @@ def test_a_classifier_without_outputs(shape: tuple[int, ...], tmp_path: Path):
     assert "classifier.weight" in refusal(tmp_path)
 
 
-@pytest.mark.parametrize("labels", [{"0": "a"}, {str(i): "x" for i in range(9)}, {"a": "b"}, ["a"], "abc"])
+FROM_1 = {str(i): "x" for i in range(1, 6)}
+
+
+@pytest.mark.parametrize("labels", [{"0": "a"}, {str(i): "x" for i in range(9)}, {"a": "b"}, ["a"], "abc", FROM_1])
 def test_labels_at_odds_with_the_classifier(labels, tmp_path: Path):
     make_reference("bert", "classify").save_pretrained(tmp_path)
     assert "id2label" in refusal(change(tmp_path, id2label=labels))
@@ -310,6 +342,9 @@ def test_a_setting_that_cannot_be_read(settings: dict, says: str, saved: Path):
         ("modernbert", {"local_attention": "wide"}),
         ("modernbert", {"layer_types": 3}),
         ("modernbert", {"rope_parameters": ["x"]}),
+        ("modernbert", {"rope_parameters": {"full_attention": {"type": "linear", "factor": 2.0}}}),
+        ("modernbert", {"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}),
+        ("modernbert", {"rope_scaling": "linear"}),
         ("modernbert", {"layer_types": None, "global_attn_every_n_layers": 0}),
     ],
 )

@@ -5,12 +5,16 @@ import pytest
 import torch
 from tasks.made import bert_pieces, open_both, wordpiece_files
 
+import bertsmith
 from bertsmith.data.batch import Batch
 from bertsmith.data.columns import find_columns
 from bertsmith.data.doctor import diagnose
 from bertsmith.data.examples import NumberExample
 from bertsmith.data.reading import read_table
 from bertsmith.errors import BertsmithError
+from bertsmith.models.checkpoint import save_checkpoint
+from bertsmith.models.fitting import fit_head
+from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.losses import Criterion, find_known
 from bertsmith.tasks.regress import Regress
 from bertsmith.training.settings import Training
@@ -152,6 +156,27 @@ def test_what_only_classes_have_is_refused(both, setting, value):
     task = plain(both)
     with pytest.raises(BertsmithError, match=f"{setting} has no meaning for the task regress; leave it out"):
         TaskStudy(task, task.rows([NumberExample("a", None, 1.0)]), Training(**{setting: value}))
+
+
+def test_a_cross_encoder_opens_a_saved_one_and_gives_its_numbers(both, tmp_path):
+    """Of one output it would else take the sigmoid, as it does of what learns to rerank from that model then."""
+    from sentence_transformers import CrossEncoder
+
+    made = both.ours.checkpoint
+    fitted, _ = fit_head(made, "classify", ["score"], problem="regression")
+    save_checkpoint(fitted, tmp_path)
+    both.ours.tokenizer.save(tmp_path)
+    model, pair = bertsmith.load(tmp_path), ("the dog", "a cat in paris")
+    found = CrossEncoder(str(tmp_path), device="cpu").predict([pair])
+    assert model.score(*pair).answers[0]["score"] == pytest.approx(float(found[0]), abs=1e-5)
+    again, _ = fit_head(model.checkpoint, "classify", ["score"])
+    assert "sentence_transformers" not in again.settings
+
+
+def test_a_model_of_several_numbers_is_not_sent_from_one_verb_to_the_other():
+    for task in (Regress, Classify):
+        with pytest.raises(BertsmithError, match="gives 3 numbers for a text; heads that give one are read"):
+            task.settings_from(["valence", "arousal", "dominance"], "regression")
 
 
 def test_a_model_of_classes_gives_no_number():

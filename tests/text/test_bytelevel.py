@@ -77,3 +77,18 @@ def test_bytes_missing_from_the_vocabulary_become_unknown_instead_of_vanishing(m
     vocabulary = {piece: id for id, piece in enumerate(["<s>", "<pad>", "</s>", "<unk>", "a", "b", "ab", "<mask>"])}
     tokenizer = load_tokenizer(make_folder({"vocab.json": vocabulary, "merges.txt": "a b\n"}))
     assert tokenizer.encode("abx", specials=False).pieces == ["ab", "<unk>"]
+
+
+@pytest.mark.parametrize("kind", ["RobertaTokenizerFast", "PreTrainedTokenizerFast"])
+def test_a_prefix_space_that_the_settings_ask_for(
+    kind: str, family_folders: dict[str, Path], make_folder: Any, tmp_path: Path
+) -> None:
+    """Over what tokenizer.json says, unless the class takes that as it is."""
+    load_tokenizer(family_folders["roberta"]).save(tmp_path)
+    made = (tmp_path / "tokenizer.json").read_bytes()
+    told = {"tokenizer_class": kind, "add_prefix_space": True}
+    files = {"tokenizer.json": made, "tokenizer_config.json": told, "config.json": {"model_type": "roberta"}}
+    folder = make_folder(files)
+    ids = load_tokenizer(folder).encode("hello the dog").ids
+    assert ids == AutoTokenizer.from_pretrained(folder)("hello the dog")["input_ids"]
+    assert (ids == load_tokenizer(tmp_path).encode("hello the dog").ids) == (kind != "RobertaTokenizerFast")

@@ -117,6 +117,13 @@ def test_an_extension_is_extended(both, tmp_path):
     assert list(cut_new_pieces(old, more.tokenizer)) == list(range(old.size, more.pieces))
 
 
+def test_the_tokenizer_of_an_adapter_is_its_bases(tmp_path):
+    house = bertsmith.load()
+    folder, field = house.use("names").folder, write_field(tmp_path / "new.txt")
+    extended = bertsmith.extend_tokenizer(folder, field, tmp_path / "new", add=9)
+    assert not (folder / "tokenizer.json").exists() and extended.pieces == house.tokenizer.size + len(extended.added)
+
+
 def test_tokens_beside_the_model_keep_their_ids(tmp_path):
     """As transformers writes them for a person who adds tokens."""
     (tmp_path / "text.txt").write_text("\n".join(OLD))

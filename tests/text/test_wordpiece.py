@@ -124,6 +124,43 @@ def test_the_original_layout_tells_case_by_its_name(tmp_path: Path, minilm: Path
     assert row.pieces == ["[CLS]", "hello" if lower else "[UNK]", "[SEP]"]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"do_lower_case": False},
+        {"do_lower_case": True, "strip_accents": False},
+        {"strip_accents": None},
+        {"tokenize_chinese_chars": False},
+        {"tokenizer_class": "DistilBertTokenizerFast", "do_lower_case": False},
+        {"tokenizer_class": "PreTrainedTokenizerFast", "do_lower_case": False},  # which takes its file as it is
+    ],
+    ids=str,
+)
+def test_what_the_settings_say_of_cleaning_goes_over_tokenizer_json(
+    said: dict[str, Any], make_folder: Any, minilm: Path
+) -> None:
+    files = {"tokenizer.json": (minilm / "tokenizer.json").read_bytes(), "config.json": {"model_type": "bert"}}
+    folder = make_folder({**files, "tokenizer_config.json": {"tokenizer_class": "BertTokenizer", **said}})
+    texts = ["Hello the CAFE café", "中文 the a中b"]
+    assert [row.ids for row in load_tokenizer(folder).encode_many(texts)] == (
+        AutoTokenizer.from_pretrained(folder)(texts)["input_ids"]
+    )
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_segments_are_told_where_the_settings_name_them(told: bool, make_folder: Any, minilm: Path) -> None:
+    inputs = ["input_ids", *(["token_type_ids"] if told else []), "attention_mask"]
+    folder = make_folder({
+        "tokenizer.json": (minilm / "tokenizer.json").read_bytes(), "config.json": {"model_type": "bert"},
+        "tokenizer_config.json": {"tokenizer_class": "BertTokenizer", "model_input_names": inputs},
+    })  # fmt: skip
+    theirs = AutoTokenizer.from_pretrained(folder)("a cat", "the dog")
+    tokenizer = load_tokenizer(folder)
+    assert tokenizer.encode("a cat", "the dog").segments == theirs.get("token_type_ids", [0] * 7)
+    tokenizer.save(folder)
+    assert load_tokenizer(folder).encode("a cat", "the dog").segments == tokenizer.encode("a cat", "the dog").segments
+
+
 def test_offsets_follow_accents_joiners_and_controls(tokenizers: dict[str, Tokenizer]) -> None:
     text = "Ａ\x00héllo re\u0301sume\u0301 a\u200db İstanbul 中文👨‍👩‍👧"
     row = tokenizers["bert"].encode(text)

@@ -6,6 +6,7 @@ head alone, one of several on a shared encoder.
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,9 @@ def read_adapter(folder: Path, base: Checkpoint, is_bare: bool = False) -> Check
     settings = read_json(folder / ADAPTER_CONFIG) if (folder / ADAPTER_CONFIG).exists() else {}
     _check_base(folder, base, notes)
     heads = _find_head(folder, base, tensors, notes, settings)
-    shapes = {name: head.shape(base.config, _outputs(head, tensors)) for name, head in heads.items()}
+    if not any(head.suffix for head in heads.values()):
+        tensors = {name.removeprefix(f"{base.family.prefix}."): tensor for name, tensor in tensors.items()}
+    shapes = {name: head.shape(base.config, _outputs(name, head, tensors, base)) for name, head in heads.items()}
     network = share_network(base.network, shapes)
     checkpoint = Checkpoint(base.family, base.config, heads, network, _settings(folder, base, heads, shapes))
     _fill_heads(checkpoint, tensors, base, folder)
@@ -98,7 +101,7 @@ def read_adapter(folder: Path, base: Checkpoint, is_bare: bool = False) -> Check
         check_usual(settings, folder / ADAPTER_CONFIG)
         lay_lora(checkpoint, tensors, _scale(settings, folder))
     if not is_bare:
-        _refuse_surplus(checkpoint, tensors, folder)
+        _refuse_surplus(checkpoint, tensors, base, folder)
     weight = base.network.embed.tokens.weight
     network.to(weight.device).requires_grad_(False)
     network.heads.to(weight.dtype)
@@ -135,7 +138,8 @@ def take_adapter(checkpoint: Checkpoint, folder: Path) -> None:
 
 def write_adapter(checkpoint: Checkpoint, folder: Path, base: Path) -> None:
     """adapter_model.safetensors and adapter_config.json, as `peft` has them."""
-    name = next(iter(checkpoint.heads), None)
+    # That for masked tokens is the base's own: `peft` would save it without the matrix that is the word table.
+    name = None if "mask" in checkpoint.heads else next(iter(checkpoint.heads), None)
     write_member(checkpoint, name, folder, give_lora(checkpoint))
     low: Any = next(m.low for m in checkpoint.network.modules() if isinstance(m, Linear) and m.low is not None)
     head = checkpoint.heads[name] if name else None
@@ -217,22 +221,30 @@ def _check_base(folder: Path, base: Checkpoint, notes: Mapping[str, str]) -> Non
 def _find_head(
     folder: Path, base: Checkpoint, tensors: Mapping[str, Tensor], notes: Mapping[str, str], settings: Mapping[str, Any]
 ) -> dict[str, FamilyHead]:
-    """The head that the adapter brings: by its own note, or by the kind of task that `peft` names."""
+    """The head that the adapter brings: by its own note, or by the kind of task that `peft` names.
+
+    For masked tokens `peft` has none: with the encoder's names as they are under a head, that of the base stays.
+    """
     known = base.family.heads(base.settings)
     kinds = {kind: head for head, kind in TASK_TYPES.items()}
     name = notes.get("head") or kinds.get(str(settings.get("task_type")))
     if name is None:
         if any(".lora_" not in tensor for tensor in tensors):
             raise BertsmithError(f"{folder / ADAPTER_CONFIG} does not say what its head is for (task_type).")
-        return {}
+        is_under = any(tensor.startswith(f"{base.family.prefix}.") for tensor in tensors)
+        return dict(base.heads) if is_under else {}
     if name not in known:
         raise BertsmithError(f"{folder} has a head for {name}, which the family {base.family.name} does not have.")
     return {name: known[name]}
 
 
-def _outputs(head: FamilyHead, tensors: Mapping[str, Tensor]) -> int:
+def _outputs(name: str, head: FamilyHead, tensors: Mapping[str, Tensor], base: Checkpoint) -> int:
+    """Of an output layer that the adapter did not train, those of the base's own."""
     out = tensors.get(f"{head.names.get('out')}.weight")
-    return 0 if out is None else len(out)
+    if out is not None or name not in base.heads:
+        return 0 if out is None else len(out)
+    found: int = base.network.heads[name].shape.outputs  # type: ignore[assignment, union-attr]
+    return found
 
 
 def _head_names(checkpoint: Checkpoint, head: str) -> dict[str, str]:
@@ -271,9 +283,12 @@ def _settings(
     trained: dict[str, Any] = read_json(path).get("settings") or {} if path.exists() else {}
     outputs = next((shapes[name].outputs for name, head in heads.items() if head.outputs == "labels"), 0)
     labels = trained.get("labels") if isinstance(trained.get("labels"), list) else None
+    problem = None
     if labels is None or len(labels) != outputs:
-        labels = base.labels if len(base.labels) == outputs else [f"LABEL_{number}" for number in range(outputs)]
-    return name_labels(base.settings, [str(label) for label in labels])
+        is_base = len(base.labels) == outputs  # what they are asked is what the base was asked, too
+        labels = base.labels if is_base else [f"LABEL_{number}" for number in range(outputs)]
+        problem = base.settings.get("problem_type") if is_base else None
+    return name_labels(base.settings, [str(label) for label in labels], problem)
 
 
 def _scale(settings: Mapping[str, Any], folder: Path) -> float:
@@ -283,11 +298,15 @@ def _scale(settings: Mapping[str, Any], folder: Path) -> float:
     return float(alpha) / (rank**0.5 if settings.get("use_rslora") else rank)
 
 
-def _refuse_surplus(checkpoint: Checkpoint, tensors: Mapping[str, Tensor], folder: Path) -> None:
+def _refuse_surplus(checkpoint: Checkpoint, tensors: Mapping[str, Tensor], base: Checkpoint, folder: Path) -> None:
     """A number of the adapter that changed nothing would be a wrong answer in silence."""
     used = set(give_lora(checkpoint)).union(*(_head_names(checkpoint, head).values() for head in checkpoint.heads))
     unused = sorted(set(tensors) - used)
-    if unused:
-        raise BertsmithError(
-            f"{folder / ADAPTER} holds {unused[0]}, for which the base has no place; it belongs to another base model."
-        )
+    if not unused:
+        return
+    there = {name for theirs in names_of(base.family, base.heads, base.network.names).values() for name in theirs}
+    there |= {name.removeprefix(f"{base.family.prefix}.") for name in there}
+    why = "for which the base has no place; it belongs to another base model"
+    if {unused[0], re.sub(r"\.lora_.*", ".weight", unused[0])} & there:
+        why = "and beside heads only what is for the matrices of layers is read; merge it into its base with peft"
+    raise BertsmithError(f"{folder / ADAPTER} holds {unused[0]}, {why}.")

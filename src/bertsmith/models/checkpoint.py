@@ -5,7 +5,7 @@ with every head that is in there, its settings, and the names of the tensors tha
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ from bertsmith.models.network import Network
 
 LARGEST = 10**8  # of any size in a config.json; the largest vocabularies have 10**6 rows
 DEEPEST = 1000
+# What CrossEncoder makes of one output, for which else it takes the sigmoid: no measure of a number that was learnt.
+AS_IT_IS = {"activation_fn": "torch.nn.modules.linear.Identity"}
 
 
 @dataclass
@@ -62,8 +64,8 @@ def load_checkpoint(folder: Path, dtype: torch.dtype = torch.float32) -> Checkpo
         labels = {name: _labels(head, tensors) for name, head in heads.items()}
     else:
         heads, labels = find_own_heads(family, settings, tensors)
-    if not config.tied:
-        tensors.update({bias: tensors[own] for bias, own in _own_biases(heads).items() if own in tensors})
+    tensors.update({bias: tensors[own] for bias, own in _own_biases(heads).items() if own in tensors})
+    config = _tie(config, family, heads, tensors)
     shapes = {name: head.shape(config, labels[name]) for name, head in heads.items()}
     with torch.device("meta"):
         network = Network(config, shapes, features)
@@ -158,6 +160,18 @@ def _own_biases(heads: Mapping[str, FamilyHead]) -> dict[str, str]:
     return {names["out.bias"]: names["out.weight"].removesuffix("weight") + "bias" for names in named}
 
 
+def _tie(config: Config, family: Family, heads: Mapping[str, FamilyHead], tensors: dict[str, Tensor]) -> Config:
+    """Of two tied matrices a file may hold either one. One that differs from the word table is the head's own whatever
+    config.json says: the reference, too, computes with the numbers that are there."""
+    words = f"{family.prefix}.{family.names['embed.tokens']}.weight"
+    named = [head.names["out.weight"] for head in heads.values() if "out.weight" in head.names]
+    for own in (tensors[name] for name in named if name in tensors and config.tied):
+        there = tensors.setdefault(words, own)
+        if own.shape == there.shape and not torch.equal(own, there):
+            config = replace(config, tied=False)
+    return config
+
+
 def check_labels(checkpoint: Checkpoint, shapes: Mapping[str, HeadShape], folder: Path) -> None:
     named = checkpoint.settings.get("id2label") or {}
     if not isinstance(named, dict) or not all(str(key).isdecimal() for key in named):
@@ -166,6 +180,12 @@ def check_labels(checkpoint: Checkpoint, shapes: Mapping[str, HeadShape], folder
         )
     for name in ("classify", "tag"):
         if name in checkpoint.heads and checkpoint.labels:
+            numbers = {int(key) for key in named}
+            nameless = next((number for number in range(len(named)) if number not in numbers), None)
+            if nameless is not None:
+                raise BertsmithError(
+                    f"{folder / 'config.json'} names no label {nameless} in id2label, which counts from 0."
+                )
             outputs = shapes[name].outputs
             if outputs != len(checkpoint.labels):
                 raise BertsmithError(
@@ -198,6 +218,8 @@ def save_config(checkpoint: Checkpoint, folder: Path) -> None:
     settings.pop(BLOCK, None)
     if "follows" not in checkpoint.heads:
         settings.pop(PAIRS, None)
+    if settings.get("problem_type") == "regression":
+        settings.setdefault("sentence_transformers", AS_IT_IS)
     if network.features is not None:
         settings[BLOCK] = asdict(network.features)
     settings["dtype"] = str(network.dtype).removeprefix("torch.")

@@ -17,6 +17,8 @@ from bertsmith.models.checkpoint import Checkpoint
 from bertsmith.models.network import Network
 
 SPREAD = 0.02  # of fresh weights, as in BERT
+# In config.json: what others make of a head's scores; the last two are of sentence-transformers' CrossEncoder.
+OF_SCORES = ("problem_type", "sentence_transformers", "sbert_ce_default_activation_function")
 
 
 def fit_head(
@@ -139,7 +141,7 @@ def fresh_tensor(parameter: str, shape: torch.Size, generator: torch.Generator) 
 
 def name_labels(known: Mapping[str, Any], labels: Sequence[str], problem: str | None = None) -> dict[str, Any]:
     """A config.json with these labels in place of its own."""
-    settings = {key: value for key, value in known.items() if key != "problem_type"}
+    settings = {key: value for key, value in known.items() if key not in OF_SCORES}
     settings["id2label"] = {str(number): label for number, label in enumerate(labels)}
     settings["label2id"] = {label: number for number, label in enumerate(labels)}
     return {**settings, "problem_type": problem} if problem else settings

@@ -1,5 +1,6 @@
 """ModernBERT (arXiv 2412.13663): rotary positions, norms before, GeGLU, two local layers to a global one, no bias."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -46,6 +47,7 @@ def heads(settings: Settings) -> dict[str, FamilyHead]:
 
 def read(settings: Settings) -> dict[str, Any]:
     refuse(settings, "decoder_bias", (True,), "only decoders with a bias are read")
+    _check_rope({} if settings.get("rope_scaling") is None else settings["rope_scaling"])
     if settings.get("mlp_bias", False) != settings.get("attention_bias", False):
         raise BertsmithError("config.json has mlp_bias and attention_bias at odds, which no released ModernBERT has.")
     return {
@@ -69,10 +71,16 @@ def _global_every(settings: Settings) -> int:
 
 def _theta(settings: Settings, kind: str, old: str, default: float) -> float:
     rope = (settings.get("rope_parameters") or {}).get(kind) or {}
-    if rope.get("rope_type", "default") != "default":
-        raise BertsmithError(f"config.json has rope_type = {rope['rope_type']!r}; only the default rotation is read.")
+    _check_rope(rope)
     theta = rope.get("rope_theta") or settings.get(old) or default
     return float(theta)
+
+
+def _check_rope(rope: Mapping[str, Any]) -> None:
+    """`type` is the older name; whoever stretches positions to read longer texts has another one."""
+    kind = rope.get("rope_type", rope.get("type", "default"))
+    if kind != "default":
+        raise BertsmithError(f"config.json has rope_type = {kind!r}; only the default rotation is read.")
 
 
 def write(config: Config) -> Settings:

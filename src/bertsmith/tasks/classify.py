@@ -89,6 +89,8 @@ class Classify(TrainedTask[TextExample, Result]):
     @classmethod
     def settings_from(cls, labels: Sequence[str], problem_type: str | None) -> Settings:
         """The settings of a folder made elsewhere, by the labels and the problem_type of its config.json."""
+        if problem_type == "regression" and len(labels) > 1:
+            raise BertsmithError(f"This model gives {len(labels)} numbers for a text; heads that give one are read.")
         if problem_type == "regression":
             raise BertsmithError("This model gives a number (problem_type is regression), not a class; use score.")
         lone = len(labels) == 1  # its sigmoid is the answer, however low

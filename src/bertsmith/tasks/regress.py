@@ -66,6 +66,8 @@ class Regress(TrainedTask[NumberExample, Result]):
 
     @classmethod
     def settings_from(cls, labels: Sequence[str], problem_type: str | None) -> Settings:
+        if problem_type == "regression" and len(labels) > 1:
+            raise BertsmithError(f"This model gives {len(labels)} numbers for a text; heads that give one are read.")
         if len(labels) != 1 or problem_type not in ("regression", None):
             named = ", ".join(labels[:5]) + (" …" if len(labels) > 5 else "")
             raise BertsmithError(f"This model tells classes ({named}), not a number; use classify.")

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tokenizers import AddedToken, processors
+from tokenizers import AddedToken, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as Engine
 
 from bertsmith.errors import BertsmithError
 from bertsmith.text.bytelevel import bytelevel_engine
-from bertsmith.text.families import FAMILIES, Family, post_processor
+from bertsmith.text.families import FAMILIES, Family, find_family, post_processor
 from bertsmith.text.sentencepiece import sentencepiece_engine
 from bertsmith.text.settings import Built, Settings, read_json, read_settings, read_text
 from bertsmith.text.templates import read_template
@@ -38,7 +38,11 @@ def load_tokenizer(folder: str | Path) -> Tokenizer:
         roles = _register(engine, settings, tokens, own)
         if engine.post_processor is None and family is not None:
             engine.post_processor = _post_processor(engine, family, roles, settings)
-        return Tokenizer(engine, read_template(engine), roles, settings.limit)
+        template = read_template(engine)
+        inputs = settings.options.get("model_input_names")
+        if isinstance(inputs, list) and "token_type_ids" not in inputs:
+            template = template.in_one_segment()
+        return Tokenizer(engine, template, roles, settings.limit)
 
 
 def has_tokenizer(folder: Path) -> bool:
@@ -64,6 +68,7 @@ def _build(path: Path, settings: Settings) -> tuple[Built, Family | None, dict[s
     """The engine of the file, the family that rules it, and the tokens of each role that the family has by default."""
     if path.name == "tokenizer.json":
         engine = _read_engine(path)
+        _follow_settings(engine, settings)
         family = settings.family()
         tokens = _default_tokens(family or _guess_family(engine))
         return (engine, []), family, tokens
@@ -94,6 +99,26 @@ def _read_engine(path: Path) -> Engine:
     engine.no_truncation()
     engine.no_padding()
     return engine
+
+
+def _follow_settings(engine: Engine, settings: Settings) -> None:
+    """What tokenizer_config.json says outright goes over the file, as people who edit it by hand are used to.
+
+    A tokenizer of the generic class is as its file has it.
+    """
+    named = settings.options.get("tokenizer_class")
+    family = find_family(named) if named else settings.family()
+    if family is None:
+        return
+    normalizer, splitter = engine.normalizer, engine.pre_tokenizer
+    if family.form == "wordpiece" and isinstance(normalizer, normalizers.BertNormalizer):
+        normalizer.lowercase = settings.flag("do_lower_case", normalizer.lowercase)
+        normalizer.handle_chinese_chars = settings.flag("tokenize_chinese_chars", normalizer.handle_chinese_chars)
+        if "strip_accents" in settings.options:  # null: they go when case goes
+            said = settings.options["strip_accents"] is not None
+            normalizer.strip_accents = settings.flag("strip_accents", False) if said else None
+    if family is FAMILIES["roberta"] and isinstance(splitter, pre_tokenizers.ByteLevel):
+        splitter.add_prefix_space = settings.flag("add_prefix_space", splitter.add_prefix_space)
 
 
 def _guess_family(engine: Engine) -> Family:

@@ -4,7 +4,7 @@ In: an engine whose post-processor is set. Out: a `Template`, read once by looki
 and of a pair of words, so that rows of any cut can be put together afterwards without asking the engine again.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tokenizers import Tokenizer as Engine
 
@@ -33,6 +33,11 @@ class Template:
     def specials(self, paired: bool) -> int:
         """How many places of a row are taken by special tokens."""
         return sum(slot.sequence is None for slot in (self.pair if paired else self.single))
+
+    def in_one_segment(self) -> "Template":
+        """The same places for a model that is not told which text a token is of."""
+        single, pair = (tuple(replace(slot, segment=0) for slot in slots) for slots in (self.single, self.pair))
+        return Template(single, pair)
 
 
 def read_template(engine: Engine) -> Template:
