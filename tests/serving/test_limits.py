@@ -145,6 +145,13 @@ def test_other_pages_may_ask_only_where_they_are_named(backend):
     assert refused.status_code == 401 and refused.headers["access-control-allow-origin"] == "https://a.example"
 
 
+def test_clients_in_other_pages_may_send_headers_of_their_own(backend):
+    asked = {"origin": "https://a.example", "access-control-request-method": "POST"}
+    asked["access-control-request-headers"] = "authorization,content-type,x-stainless-os"  # as OpenAI's for JavaScript
+    answer = client(backend, cors=("https://a.example",)).options("/v1/embeddings", headers=asked)
+    assert answer.status_code == 200 and "x-stainless-os" in answer.headers["access-control-allow-headers"]
+
+
 @pytest.mark.parametrize(
     ("sent", "kept"), [("a-B.c_1", True), ("a" * 65, False), ("a b", False), ("", False), ('"', False)]
 )
