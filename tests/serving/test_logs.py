@@ -9,6 +9,7 @@ import pytest
 from serving.pretend import CARD, Pretend
 from starlette.testclient import TestClient
 
+import bertsmith
 from bertsmith.serving.http.app import create_app
 from bertsmith.serving.http.logs import NAME, configure_logs
 from bertsmith.serving.settings import Settings
@@ -28,7 +29,8 @@ def backend():
 @pytest.fixture
 def lines():
     """What is written, from a process that serves; its loggers are put back."""
-    loggers = [logging.getLogger(name) for name in (NAME, "uvicorn", "uvicorn.access", "uvicorn.error")]
+    names = (NAME, "uvicorn", "uvicorn.access", "uvicorn.error", "bertsmith.cuts")
+    loggers = [logging.getLogger(name) for name in names]
     before = [(one, one.handlers[:], one.propagate, one.level, one.disabled) for one in loggers]
     stream = io.StringIO()
     configure_logs(stream)
@@ -74,3 +76,8 @@ def test_a_stranger_cannot_write_lines(backend, lines):
     client(backend).post("/embed", json=TEXT, headers={"x-request-id": 'a"}\u2028{"level":"error'.encode()})
     (line,) = lines()
     assert line["level"] == "info" and re.fullmatch("[0-9a-f]{16}", line["id"])
+
+
+def test_what_was_cut_stands_in_the_line_of_its_request_alone(heads, lines, caplog):
+    bertsmith.load(heads["score"], device="cpu").score("much of it " * 500)
+    assert lines() == [] and caplog.records == []
