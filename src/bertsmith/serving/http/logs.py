@@ -21,7 +21,7 @@ def configure_logs(stream: TextIO | None = None, level: int = logging.INFO) -> N
     """Every line that the server and uvicorn write becomes JSON; called once by a process that serves."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines())
-    for name in (NAME, "uvicorn"):
+    for name in ("bertsmith", NAME, "uvicorn"):
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler]
         logger.propagate = False

@@ -4,6 +4,7 @@ In: flags. Out: a `Plan` that another process can be told as JSON, and from it `
 """
 
 import gc
+import logging
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ from bertsmith.serving.settings import Settings
 if TYPE_CHECKING:
     from bertsmith.model import Model
     from bertsmith.serving.residents import Residents
+
+log = logging.getLogger("bertsmith.serving")
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ class Plan:
             )
         first = next(iter(models))
         indexes = {} if self.index is None else {first: bertsmith.index(self.index, models[first])}
+        for note in (note for index in indexes.values() for note in index.notes):
+            log.warning("%s", note)  # a file that was passed over will never be found
         residents = Residents(models, settings.default, indexes)
         gc.collect()
         gc.freeze()  # what is loaded stays: the collector need not look at it again while somebody waits
