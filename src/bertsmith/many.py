@@ -23,6 +23,7 @@ from bertsmith.training.watching import show_time
 from bertsmith.workers import Lost, Workers, count_cores
 
 RESULT = "result.json"
+MOST_SEEDS = 1000  # to count: a larger number is meant as the seed itself, and as many runs would fill the memory
 Say = Callable[[str], None]
 
 
@@ -196,6 +197,11 @@ def take_seeds(given: Any) -> list[int]:
     """So many, counted from 1, or the very ones."""
     if isinstance(given, bool) or not isinstance(given, int | Sequence) or isinstance(given, str):
         raise BertsmithError(f"seeds is {given!r}; give how many, or a list of whole numbers.")
+    if isinstance(given, int) and given > MOST_SEEDS:
+        raise BertsmithError(
+            f"seeds is {given}, and a number alone says how many runs there are; for the seed {given} itself give "
+            f"[{given}] (--seeds {given},)."
+        )
     seeds = list(range(1, given + 1)) if isinstance(given, int) else list(given)
     for seed in seeds:
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:

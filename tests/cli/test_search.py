@@ -1,7 +1,10 @@
 """`bertsmith search`: JSON lines in a pipe, two columns on a terminal, a sentence for each mistake."""
 
 import pytest
+from serving.models import LEARN, TAGS
 from whole.tiny import make_encoder
+
+import bertsmith
 
 TEXTS = "The river runs through Oslo.\nAnn lives at the river.\nBob works in the town.\n"
 
@@ -66,6 +69,14 @@ def test_a_cross_encoder_reranks(ask, tmp_path):
     answers = ask("the river", "--rerank-model", judge).records[0]["answers"]
     scores = [answer["score"] for answer in answers]
     assert len(scores) == 3 and scores == sorted(scores, reverse=True) and all(0 < score < 1 for score in scores)
+
+
+def test_an_adapter_makes_the_vectors_and_leaves_the_cross_encoder_alone(ask, encoder, tmp_path):
+    judge = make_encoder(tmp_path / "judge", "ForSequenceClassification", num_labels=1)
+    bertsmith.finetune("tag", TAGS, TAGS, out=tmp_path / "names", model=encoder, check=False, **LEARN)
+    plain = ask("the river", "--rerank-model", judge).records[0]["answers"]
+    ran = ask("the river", "--rerank-model", judge, "--use", tmp_path / "names")
+    assert ran.status == 0 and ran.records[0]["answers"] == plain
 
 
 def test_mistakes_are_sentences(ask, tmp_path):

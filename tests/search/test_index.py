@@ -216,6 +216,11 @@ def test_files_that_cannot_be_read_are_passed_over_with_a_note(folder, encoder):
     assert len(index(folder, encoder).notes) == 1
 
 
+def test_a_file_is_no_place_for_an_index(folder, encoder):
+    with pytest.raises(BertsmithError, match="cannot be written: File exists; name another place"):
+        index(folder, encoder, place=folder / "rivers.txt")
+
+
 def test_a_pipe_is_not_waited_for(folder, encoder):
     os.mkfifo(folder / "pipe.txt")
     assert index(folder, encoder).notes == ["pipe.txt cannot be read: it is a pipe or a device, not a file."]

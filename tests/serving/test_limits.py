@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import httpx
 import pytest
-from serving.pretend import Pretend, hear, listening, talk
+from serving.pretend import CARD, Pretend, hear, listening, talk
 from starlette.testclient import TestClient
 
 from bertsmith.serving.asks import Refusal
@@ -50,6 +50,14 @@ def test_a_wrong_key_is_refused_before_anything_is_read(backend, sent):
 def test_each_key_opens(backend, key, scheme):
     web = client(backend, keys=("right", "other"))
     assert web.post("/embed", json=TEXT, headers={"authorization": f"{scheme} {key}"}).status_code == 200
+
+
+def test_what_is_served_is_told_to_those_with_a_key(backend):
+    web = client(backend, keys=("right",))
+    for headers in ({}, {"authorization": "Bearer left"}):
+        assert "models" not in web.get("/", headers=headers).json()
+    assert web.get("/", headers={"authorization": "Bearer right"}).json()["models"] == [CARD.id]
+    assert client(backend).get("/").json()["models"] == [CARD.id]
 
 
 def test_only_what_watches_a_server_is_open_without_a_key(backend):
@@ -143,6 +151,13 @@ def test_other_pages_may_ask_only_where_they_are_named(backend):
     assert "access-control-allow-origin" not in other.headers
     refused = web.post("/embed", json=TEXT, headers={"origin": "https://a.example"})
     assert refused.status_code == 401 and refused.headers["access-control-allow-origin"] == "https://a.example"
+
+
+def test_clients_in_other_pages_may_send_headers_of_their_own(backend):
+    asked = {"origin": "https://a.example", "access-control-request-method": "POST"}
+    asked["access-control-request-headers"] = "authorization,content-type,x-stainless-os"  # as OpenAI's for JavaScript
+    answer = client(backend, cors=("https://a.example",)).options("/v1/embeddings", headers=asked)
+    assert answer.status_code == 200 and "x-stainless-os" in answer.headers["access-control-allow-headers"]
 
 
 @pytest.mark.parametrize(

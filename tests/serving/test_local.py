@@ -1,11 +1,13 @@
 """The queue behind the models: what is asked alone, at once, in vain or too late."""
 
 import asyncio
+import os
 import random
 import threading
 import time
 
 import numpy as np
+import orjson
 import pytest
 from serving.asking import EVERY_JOB, ask_library, same
 
@@ -303,3 +305,18 @@ def test_models_are_named(tmp_path):
     for wrong in (["a=x", "z/a"], ["..=x"], ["/"], ["a b=x"]):
         with pytest.raises(bertsmith.BertsmithError):
             name_models(wrong)
+
+
+def test_found_texts_that_are_no_unicode_can_be_sent(models, tmp_path):
+    (tmp_path / os.fsdecode(b"odd\xff.txt")).write_text("Eve lives at the river.")
+    (tmp_path / "lines.jsonl").write_text('{"text": "The river \\ud800 is long."}\n')
+    model = models["bare"]
+    made = Local(Residents({"bare": model}, indexes={"bare": bertsmith.index(tmp_path, model)}))
+    try:
+        for query in ("the river", ["the river", "Eve"]):
+            reply = asyncio.run(made.ask(Ask("search", {"query": query})))
+            found = {answer["document"]: answer["text"] for answer in reply.results[0]["answers"]}
+            assert found == {"odd\ufffd.txt": "Eve lives at the river.", "lines.jsonl:1": "The river \ufffd is long."}
+            orjson.dumps(reply.results)
+    finally:
+        made.close()

@@ -9,8 +9,10 @@ import pytest
 from serving.pretend import CARD, Pretend
 from starlette.testclient import TestClient
 
+import bertsmith
 from bertsmith.serving.http.app import create_app
 from bertsmith.serving.http.logs import NAME, configure_logs
+from bertsmith.serving.processes.plan import Plan
 from bertsmith.serving.settings import Settings
 
 TEXT = {"inputs": "a river bank"}
@@ -28,7 +30,8 @@ def backend():
 @pytest.fixture
 def lines():
     """What is written, from a process that serves; its loggers are put back."""
-    loggers = [logging.getLogger(name) for name in (NAME, "uvicorn", "uvicorn.access", "uvicorn.error")]
+    names = ("bertsmith", NAME, "uvicorn", "uvicorn.access", "uvicorn.error", "bertsmith.cuts")
+    loggers = [logging.getLogger(name) for name in names]
     before = [(one, one.handlers[:], one.propagate, one.level, one.disabled) for one in loggers]
     stream = io.StringIO()
     configure_logs(stream)
@@ -74,3 +77,18 @@ def test_a_stranger_cannot_write_lines(backend, lines):
     client(backend).post("/embed", json=TEXT, headers={"x-request-id": 'a"}\u2028{"level":"error'.encode()})
     (line,) = lines()
     assert line["level"] == "info" and re.fullmatch("[0-9a-f]{16}", line["id"])
+
+
+def test_what_was_cut_stands_in_the_line_of_its_request_alone(heads, lines, caplog):
+    bertsmith.load(heads["score"], device="cpu").score("much of it " * 500)
+    assert lines() == [] and caplog.records == []
+
+
+def test_what_is_passed_over_while_models_load_stands_in_the_log(heads, lines, tmp_path):
+    (tmp_path / "river.txt").write_text("The river is long.")
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9")
+    Plan(models=(str(heads["bare"]),), index=str(tmp_path)).load(Settings(), "cpu")
+    logging.getLogger("bertsmith").warning("left out a tensor")
+    note, tensor = lines()
+    assert note["level"] == "warning" and note["message"].startswith("latin.txt, line 1: byte 4")
+    assert tensor["message"] == "left out a tensor"

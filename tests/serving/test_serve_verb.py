@@ -6,6 +6,7 @@ import re
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import pytest
 from typer.testing import CliRunner
@@ -172,3 +173,16 @@ def test_a_plan_becomes_models_with_adapters_and_an_index(heads, adapters, tmp_p
     cards = plan.load(Settings(default="tag"), "cpu").list_cards()
     assert [card.id for card in cards] == ["tag", "a", "a:liked"] and {card.batch_tokens for card in cards} == {77}
     assert [card.id for card in cards if "search" in card.jobs] == ["a"]
+
+
+def test_an_index_that_another_process_writes_is_waited_for(heads, tmp_path, monkeypatch):
+    from bertsmith.search.updating import taken
+    from bertsmith.serving.processes import plan
+    from bertsmith.serving.settings import Settings
+
+    (tmp_path / "a.txt").write_text("the film was good\n")
+    with ExitStack() as other:
+        other.enter_context(taken(tmp_path / ".bertsmith-index"))
+        monkeypatch.setattr(plan, "sleep", lambda _: other.close())
+        (card,) = plan.Plan((str(heads["bare"]),), index=str(tmp_path)).load(Settings(), "cpu").list_cards()
+    assert "search" in card.jobs

@@ -128,6 +128,7 @@ def test_seeds(given, seeds):
     "given, said",
     [
         (0, "seeds is 0; there must be at least one run"),
+        (20261119, "for the seed 20261119 itself give [20261119] (--seeds 20261119,)"),
         ([], "there must be at least one run"),
         ([1, 2, 1], "seeds has 1 more than once"),
         ([-1], "seeds has -1; each must be a whole number"),

@@ -60,7 +60,8 @@ def search(
     chunks, as_json = read_texts(queries), wants_json(options.as_json)
     from bertsmith.searching import index
 
-    judge = replace(options, model=rerank_model).load() if rerank_model else None
+    # --use is of the model that makes vectors.
+    judge = replace(options, model=rerank_model, use=None).load() if rerank_model else None
     counter = Counter()
     try:
         made = index(

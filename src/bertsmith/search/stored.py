@@ -65,7 +65,7 @@ def read_about(place: Path) -> dict[str, Any]:
     """What index.json says; {} where there is none, or none that this version made."""
     try:
         found = json.loads((place / INDEX).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # what is no folder cannot be written to either, which is told then
         return {}
     except (OSError, ValueError) as error:
         raise BertsmithError(f"{place / INDEX} cannot be read ({error}); remove that folder to index anew.") from error

@@ -32,6 +32,10 @@ from bertsmith.text.tokenizer import Tokenizer
 Progress = Callable[[int, int], None]  # passages embedded, and of how many
 
 
+class Taken(BertsmithError):
+    """Another process is writing the index."""
+
+
 @dataclass
 class Draft:
     """A generation in the making."""
@@ -233,7 +237,7 @@ def taken(place: Path) -> Iterator[None]:
         try:
             _lock(file.fileno())
         except OSError:
-            raise BertsmithError(
+            raise Taken(
                 f"another process is writing the index {place}; wait until it is done, or name another (--index DIR)."
             ) from None
         yield

@@ -30,6 +30,7 @@ PIPELINES = {
 }
 JOBS_OF = {"tag": ("tag",), "span": ("answer",), "choose": ("choose",), "mask": ("fill",), "follows": ("follows",)}
 VECTORS, TOKENS, LOOKS = ("embed", "hidden", "similar"), ("tokenize", "decode"), ("attention", "step", "senses")
+HALF = re.compile("[\ud800-\udfff]")  # of a surrogate pair: JSON cannot hold it
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 LENS, EXPLAINED = "mask", ("classify", "span", "tag", "mask", "choose", "follows")  # heads that can be looked through
 
@@ -83,7 +84,11 @@ class Residents:
 
     def search(self, name: str, given: Mapping[str, Any]) -> Any:
         options = {key: value for key, value in given.items() if key != "query"}
-        return self.indexes[name].search(given["query"], **options)
+        found = self.indexes[name].search(given["query"], **options)
+        for answer in (answer for one in (found if isinstance(found, list) else [found]) for answer in one):
+            # A file's name may be no UTF-8, its text hold half a pair; one for one, so that offsets hold.
+            answer |= {key: HALF.sub("\ufffd", value) for key, value in answer.items() if isinstance(value, str)}
+        return found
 
     def decode(self, name: str, given: Mapping[str, Any]) -> Any:
         """The text of token ids; one that the tokenizer does not have is named."""

@@ -47,8 +47,8 @@ def create_app(backend: Backend, settings: Settings) -> FastAPI:
             CORSMiddleware,
             allow_origins=list(settings.cors),
             allow_methods=["GET", "POST"],
-            allow_headers=["authorization", "content-type", "x-request-id"],
-            expose_headers=["x-request-id", "x-truncated-tokens", "retry-after"],
+            allow_headers=["*"],  # what clients add of their own (OpenAI's x-stainless-*) asks for leave, too
+            expose_headers=["x-request-id", "x-truncated-tokens", "retry-after", "retry-after-ms"],
         )
     return app
 

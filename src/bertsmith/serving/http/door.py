@@ -3,6 +3,7 @@
 In: ASGI. Out: ASGI, with a request id, headers for safety and timing; one line in the log and the counts at the end.
 """
 
+import asyncio
 import re
 import secrets
 import time
@@ -62,6 +63,12 @@ class Door:
         except ClientGone:
             record.complaint = "gone"
             status = 499
+        except asyncio.CancelledError:
+            if status or not self.state.draining:
+                raise
+            # Its time to end is over, and the server's fault it is not: left to uvicorn that would be a bare 500.
+            stopping = Refusal("unavailable", "the server is stopping; ask again in a moment.", 1.0)
+            await self._refuse(of_refusal(stopping), record, None, send_on)
         except Exception:
             tell_failure(record)
             if not status:

@@ -21,11 +21,12 @@ def configure_logs(stream: TextIO | None = None, level: int = logging.INFO) -> N
     """Every line that the server and uvicorn write becomes JSON; called once by a process that serves."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines())
-    for name in (NAME, "uvicorn"):
+    for name in ("bertsmith", NAME, "uvicorn"):
         logger = logging.getLogger(name)
         logger.handlers[:] = [handler]
         logger.propagate = False
         logger.setLevel(level)
+    logging.getLogger("bertsmith.cuts").disabled = True  # a request's line says what was cut of it
     # What uvicorn says of a request is in our line, and whoever sends it broken HTTP shall not fill the log.
     logging.getLogger("uvicorn.access").disabled = True
     logging.getLogger("uvicorn.error").setLevel(max(level, logging.ERROR))

@@ -4,8 +4,10 @@ In: flags. Out: a `Plan` that another process can be told as JSON, and from it `
 """
 
 import gc
+import logging
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 from bertsmith.errors import BertsmithError
@@ -13,7 +15,11 @@ from bertsmith.serving.settings import Settings
 
 if TYPE_CHECKING:
     from bertsmith.model import Model
+    from bertsmith.searching import Index
     from bertsmith.serving.residents import Residents
+
+log = logging.getLogger("bertsmith.serving")
+PAUSE = 1.0  # seconds between two looks at an index that somebody else writes
 
 
 @dataclass(frozen=True)
@@ -50,11 +56,29 @@ class Plan:
                 adapters=_pair_adapters(self.adapters) if not models else None,
             )
         first = next(iter(models))
-        indexes = {} if self.index is None else {first: bertsmith.index(self.index, models[first])}
+        indexes = {} if self.index is None else {first: _open_index(self.index, models[first])}
+        for note in (note for index in indexes.values() for note in index.notes):
+            log.warning("%s", note)  # a file that was passed over will never be found
         residents = Residents(models, settings.default, indexes)
         gc.collect()
         gc.freeze()  # what is loaded stays: the collector need not look at it again while somebody waits
         return residents
+
+
+def _open_index(folder: str, model: "Model") -> "Index":
+    """Where another process brings it up to date, as one for another device of this server does, it is waited for."""
+    import bertsmith
+    from bertsmith.search.updating import Taken
+
+    said = False
+    while True:
+        try:
+            return bertsmith.index(folder, model)
+        except Taken:
+            if not said:
+                log.warning("another process is writing the index of %s; this one waits for it.", folder)
+            said = True
+            sleep(PAUSE)
 
 
 def _pair_adapters(given: tuple[str, ...]) -> dict[str, str]:

@@ -57,9 +57,9 @@ def run_alone(plan: Plan, settings: Settings, listening: socket.socket, tell: Te
     from bertsmith.serving.local import Local
 
     bound_caches()
+    configure_logs()
     residents = plan.load(settings, plan.devices[0])
     facts = describe(settings, listening, [card.id for card in residents.list_cards()])
-    configure_logs()
     backend = Local(residents, settings.requests, settings.longest_wait)
     Returning(lambda: backend.engine.batches).start()
     listen(listening, BACKLOG)

@@ -7,6 +7,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from bertsmith import __version__
 from bertsmith.serving.http.answering import JsonAnswer
+from bertsmith.serving.http.keys import Keys
 from bertsmith.serving.routes.page import show, wants_page
 
 router = APIRouter()
@@ -54,7 +55,9 @@ async def tell_root(request: Request) -> Any:
     state = request.app.state
     if state.settings.page and wants_page(request):
         return show("index.html", request)
+    given = request.headers.get("authorization", "").encode("latin-1")
+    may_know = Keys(state.settings.keys).opens("GET", "/v1/models", given)  # this path has none, for the page
     ids = [card.id for card in state.backend.cards()] if state.backend.is_ready() else []
     docs = {"docs": "/docs", "openapi": "/openapi.json"} if state.settings.docs else {}
-    told = {"name": "bertsmith", "version": __version__, "models": ids, **docs}
+    told = {"name": "bertsmith", "version": __version__, **({"models": ids} if may_know else {}), **docs}
     return JsonAnswer(told, headers={"vary": "accept"})
