@@ -18,6 +18,7 @@ from typing import Any, Self
 from bertsmith.errors import BertsmithError, Stopped
 from bertsmith.finetuning import Run, finetune
 from bertsmith.models.files import TASK_FILE, read_json, take_folder, write_json
+from bertsmith.training.folder import name_differences
 from bertsmith.training.interrupts import terminable
 from bertsmith.training.watching import show_time
 from bertsmith.workers import Lost, Workers, count_cores
@@ -170,7 +171,7 @@ def refuse_other(jobs: Sequence[Job]) -> list[Job]:
         path = job.folder / RESULT
         if path.exists() and not job.overwrite:
             known, asked = read_json(path).get("asked", {}), dict(job.asked)
-            names = [name for name in {**known, **asked} if known.get(name) != asked.get(name)]
+            names = name_differences(known, asked)
             if names:
                 was, now = known.get(names[0]), asked.get(names[0])
                 raise BertsmithError(

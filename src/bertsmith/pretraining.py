@@ -21,7 +21,7 @@ from bertsmith.evaluation.pseudo_perplexity import SAMPLE
 from bertsmith.evaluation.report import read_metrics
 from bertsmith.finetuning import abandon
 from bertsmith.loading import find_device, load
-from bertsmith.models.adapter_folders import find_encoder
+from bertsmith.models.adapter_folders import digest_weights, find_encoder
 from bertsmith.models.checkpoint import load_checkpoint
 from bertsmith.models.families import find_family
 from bertsmith.models.files import read_any_settings, read_json, take_folder
@@ -120,7 +120,7 @@ def pretrain(
             tell_plan(start, minutes, ranks, say, count_read(start, held_out))
             return None
         folder = RunFolder(take_folder(out))
-        asked = describe(start, minutes, model)
+        asked = describe(start, minutes, model, base)
         if ranks.first_says(ranks.is_first and folder.claim(asked, overwrite)):
             say(f"{out} holds this very run, finished; nothing to do (--overwrite starts anew).")
             return read_run(folder.path)
@@ -179,8 +179,8 @@ def check_time(recipe: Recipe, minutes: float | None) -> None:
         raise BertsmithError(f"minutes is {minutes!r}; it must be a number above 0.")
 
 
-def describe(start: Start, minutes: float | None, model: str | Path | None) -> dict[str, Any]:
-    """What a run is known by: another value makes it another run."""
+def describe(start: Start, minutes: float | None, model: str | Path | None, base: Path | None) -> dict[str, Any]:
+    """What a run is known by: another value makes it another run, and so do other weights in the model's folder."""
     recipe, splits = start.recipe, start.corpus.header["splits"]
     text = {split: splits[split].get("sha256", splits[split]["tokens"]) for split in splits}
     training = {name: value for name, value in asdict(recipe.training).items() if name not in IDLE}
@@ -188,6 +188,7 @@ def describe(start: Start, minutes: float | None, model: str | Path | None) -> d
         "recipe": recipe.name, "preset": recipe.preset, **recipe.sizes, **recipe.changed, **asdict(recipe.asking),
         **training, "minutes": minutes, "model": None if model is None else str(model),
         "corpus": hashlib.sha256(json.dumps(text, sort_keys=True).encode()).hexdigest()[:16],
+        **({} if base is None else {"weights": digest_weights(base)}),
     }  # fmt: skip
 
 

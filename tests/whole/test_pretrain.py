@@ -180,6 +180,21 @@ def test_the_same_run_again_is_left_alone_and_another_refused(corpus, trained, t
     assert other.outcome.steps == 2 and not (out / "generator").exists()
 
 
+def test_other_weights_in_the_folder_of_the_model_are_another_run(corpus, trained, tmp_path):
+    base, given = tmp_path / "base", {"max_steps": 1, "lengths": "32", "tokens": 256, "device": "cpu"}
+    shutil.copytree(trained / "bert", base)
+    bertsmith.pretrain(corpus, tmp_path / "out", model=base, **given)
+    assert bertsmith.pretrain(corpus, tmp_path / "out", model=base, **given).outcome is None
+    run = json.loads((tmp_path / "out" / "run.json").read_text())
+    older = {**run, "asked": {name: value for name, value in run["asked"].items() if name != "weights"}}
+    (tmp_path / "out" / "run.json").write_text(json.dumps(older))  # as versions before wrote it
+    assert bertsmith.pretrain(corpus, tmp_path / "out", model=base, **given).outcome is None
+    (tmp_path / "out" / "run.json").write_text(json.dumps(run))
+    shutil.copyfile(tmp_path / "out" / "model.safetensors", base / "model.safetensors")
+    with pytest.raises(BertsmithError, match=r"holds a run with other settings \(weights was "):
+        bertsmith.pretrain(corpus, tmp_path / "out", model=base, **given)
+
+
 @pytest.mark.parametrize("settings", [{"max_steps": 2}, {"minutes": 1}])
 def test_a_plan_writes_nothing(corpus, tmp_path, settings):
     said = []

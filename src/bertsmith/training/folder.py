@@ -27,6 +27,7 @@ from bertsmith.models.files import ADAPTER_FILES, TASK_FILE, WEIGHTS, read_json
 from bertsmith.training.background import Background
 from bertsmith.training.lock import LOCK, FolderLock
 
+LATER = ("weights",)  # of what is asked: written down since a version that others may have begun their runs with
 STATE, OPTIMIZER, LOG, RUN = "state.json", "optimizer.safetensors", "log.jsonl", "run.json"
 # What a finished run leaves beside them; a run that starts anew takes it away.
 RESULTS = (
@@ -271,8 +272,14 @@ def refuse_source(out: Path, *sources: str | Path | None) -> None:
             raise BertsmithError(f"{out} holds the model {source}, from which this run learns; give another folder.")
 
 
+def name_differences(known: Mapping[str, Any], asked: Mapping[str, Any]) -> list[str]:
+    """The settings in which two runs differ; what a run of before did not write down is taken for the same."""
+    names = {**known, **asked}
+    return [name for name in names if known.get(name) != asked.get(name) and (name in known or name not in LATER)]
+
+
 def _differences(known: Mapping[str, Any], asked: Mapping[str, Any]) -> list[str]:
-    names = [name for name in {**known, **asked} if known.get(name) != asked.get(name)]
+    names = name_differences(known, asked)
     return [f"{name} was {_short(known.get(name))} and is now {_short(asked.get(name))}" for name in names]
 
 
