@@ -13,7 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bertsmith.data.corpus.excluding import list_excluded
 from bertsmith.errors import BertsmithError
+from bertsmith.search.documents import find_files
 from bertsmith.text import streams
 from bertsmith.text.parts import cut_parts
 from bertsmith.text.records import read_json_values
@@ -30,6 +32,20 @@ def write(path, content):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return path
+
+
+def test_linked_folders_are_gone_into_and_no_place_twice(tmp_path):
+    write(tmp_path / "elsewhere" / "deep" / "x.txt", "far")
+    write(tmp_path / "texts" / "a.txt", "near")
+    texts = tmp_path / "texts"
+    (texts / "linked").symlink_to(tmp_path / "elsewhere")
+    (texts / "once-more").symlink_to(tmp_path / "elsewhere")
+    (texts / "round").symlink_to(texts)
+    (tmp_path / "elsewhere" / "back").symlink_to(texts)
+    names = [source.path.relative_to(texts).as_posix() for source in list_sources(texts)]
+    assert names == ["a.txt", "linked/deep/x.txt"]
+    assert [path.relative_to(texts).as_posix() for path in list_excluded([texts])] == names
+    assert list(find_files(texts)) == names
 
 
 def test_each_kind_gives_the_same_documents(tmp_path):

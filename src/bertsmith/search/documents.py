@@ -6,7 +6,6 @@ that is called as texts usually are. Hidden files and folders are not looked at.
 
 import codecs
 import json
-import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from bertsmith.data.columns import normalize
 from bertsmith.data.decoding import bare_lines, decode
 from bertsmith.errors import BertsmithError
 from bertsmith.search.markup import read_markup
+from bertsmith.text.sources import walk
 
 KINDS = {
     ".txt": "text", ".text": "text", ".md": "markdown", ".markdown": "markdown", ".html": "html", ".htm": "html",
@@ -58,14 +58,13 @@ def find_files(folder: Path, only: Sequence[str] = (), without: Path | None = No
         """A folder that cannot be looked into stands for what is in it; reading it says why."""
         found[f"{Path(error.filename).relative_to(folder).as_posix()}/"] = Path(error.filename)
 
-    for place, folders, names in os.walk(folder, onerror=keep):
-        here = Path(place)
-        folders[:] = [name for name in folders if name[0] != "." and (here / name).resolve() != passed]
+    for place, folders, names in walk(folder, keep):
+        folders[:] = [name for name in folders if (place / name).resolve() != passed]
         for name in names:
-            path = (here / name).relative_to(folder).as_posix()
+            path = (place / name).relative_to(folder).as_posix()
             wanted = not only or any(fnmatch(path, glob) or fnmatch(name, glob) for glob in only)
-            if name[0] != "." and Path(name).suffix.lower() in KINDS and wanted:
-                found[path] = here / name
+            if Path(name).suffix.lower() in KINDS and wanted:
+                found[path] = place / name
     return dict(sorted(found.items()))
 
 

@@ -8,7 +8,7 @@ import glob
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -183,10 +183,22 @@ def _expand(given: Path, unread: Counter[str]) -> Iterator[Source]:
         raise BertsmithError(f"{given} is not there; name files, folders or globs with text.")
 
 
+def walk(folder: Path, onerror: Callable[[OSError], None] | None = None) -> Iterator[tuple[Path, list[str], list[str]]]:
+    """As os.walk does, in the order of names and without hidden ones; a linked folder is gone into, but no place twice.
+
+    Text that is linked into a folder is meant as much as what lies there, and a benchmark that is to stay out more so.
+    """
+    seen = set[str]()
+    for place, folders, names in os.walk(folder, onerror=onerror, followlinks=True):
+        real = os.path.realpath(place)
+        folders[:] = [] if real in seen else sorted(name for name in folders if not name.startswith("."))
+        if real not in seen:
+            seen.add(real)
+            yield Path(place), folders, sorted(name for name in names if not name.startswith("."))
+
+
 def _walk(folder: Path) -> Iterator[Path]:
-    for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        yield from (Path(place, name) for name in names if not name.startswith("."))
+    return (place / name for place, _, names in walk(folder) for name in names)
 
 
 def _can_end(path: Path) -> bool:

@@ -5,7 +5,6 @@ sentences of CoNLL. Words are compared without case and punctuation; a CJK chara
 """
 
 import json
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
@@ -16,6 +15,7 @@ import numpy as np
 
 from bertsmith.errors import BertsmithError
 from bertsmith.text.records import read_parquet_rows
+from bertsmith.text.sources import walk
 from bertsmith.text.streams import PACKINGS, decode, open_stream, refuse_binary
 
 _WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
@@ -98,9 +98,8 @@ def list_excluded(given: Iterable[str | Path]) -> list[Path]:
     for one in given:
         path = Path(one).expanduser()
         if path.is_dir():
-            for place, folders, names in os.walk(path):
-                folders[:] = sorted(name for name in folders if not name.startswith("."))
-                found.update((Path(place, name), None) for name in sorted(names) if not name.startswith("."))
+            for place, _, names in walk(path):
+                found.update((place / name, None) for name in names)
             if not any(path in file.parents for file in found):
                 raise BertsmithError(f"{path} holds no file; name the files or folders whose text is to stay out.")
         elif path.is_file():
