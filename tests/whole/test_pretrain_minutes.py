@@ -13,8 +13,10 @@ import bertsmith
 from bertsmith.errors import BertsmithError, Stopped
 from bertsmith.pretraining import tell_fitted
 from bertsmith.training import timing
+from bertsmith.training.deadline import Deadline
 from bertsmith.training.devices import Ranks
 from bertsmith.training.pretraining_settings import Pretraining
+from bertsmith.training.progress import Speed
 from bertsmith.training.recipes import fit_to_cpu
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -184,3 +186,18 @@ def test_the_first_step_of_a_run_that_goes_on_is_no_pace(corpus, tmp_path, monke
         run_by_minutes(corpus, tmp_path / "out", monkeypatch, 1.0, Stop(stop, KeyboardInterrupt))
     run, clock, _ = run_by_minutes(corpus, tmp_path / "out", monkeypatch, 1.0, first=8.0)
     assert 58 - 8 - 2 <= run.outcome.steps <= 58 - 6 and stop + clock.time <= 60
+
+
+@pytest.mark.parametrize("passes, shorter", [(0, None), (4, 95)])
+def test_evaluations_before_a_run_was_taken_up_again_took_time(tmp_path, monkeypatch, passes, shorter):
+    """Half of 100 steps were made before: of 118.8 s they took 50, and five evaluations of four passes 10 more."""
+    clock = [0.0]
+    monkeypatch.setattr(timing, "now", lambda: clock[0])
+    plan = {"steps": 100, "minutes": 2.0, "seconds_a_pass": [[1.0]], "apart": 0.0}
+    timing.write_plan(tmp_path / timing.PLAN, {**plan, "scoring": {"evaluations": 10, "passes": passes}})
+    settings = Pretraining(lengths="32", tokens=256, pass_tokens=256)
+    deadline = Deadline(tmp_path / timing.PLAN, settings, 256, 0.0)
+    deadline.started(50, 100)
+    deadline.stepped(50, None, Speed())
+    clock[0] = 25 * 1.3
+    assert deadline.is_late(75) == (shorter is not None) and deadline.shorter == shorter

@@ -12,7 +12,7 @@ from typing import Any
 from bertsmith.training import timing
 from bertsmith.training.pretraining_settings import Pretraining
 from bertsmith.training.progress import Speed, Watcher
-from bertsmith.training.timing import Pace, read_plan, write_plan
+from bertsmith.training.timing import FORWARD, Pace, read_plan, write_plan
 
 CHECKS = (0.25, 0.5, 0.75, 0.9)  # shares of the steps: the clock is looked at when one of them is reached
 RESERVE = 0.01  # of the minutes: what comes behind the last step takes some
@@ -27,7 +27,9 @@ class Deadline(Watcher):
         self.path, self.training, self.size, self.begun = path, training, size, begun
         plan = read_plan(path)
         self.pace = Pace.of(plan)
-        self.seconds = 60 * plan["minutes"] * (1 - RESERVE) - plan.get("scoring", {}).get("at_end", 0.0)
+        scoring = plan.get("scoring", {})
+        self.seconds = 60 * plan["minutes"] * (1 - RESERVE) - scoring.get("at_end", 0.0)
+        self.scored = scoring.get("evaluations", 0) * scoring.get("passes", 0) * FORWARD * self.pace.passes[-1][-1]
         self.shorter: int | None = None  # steps
         self.entered: int | None = None  # the step at which this process began
         self.is_cold = True  # until a step is made from there
@@ -63,8 +65,10 @@ class Deadline(Watcher):
     def _look(self, step: int) -> None:
         now = timing.now()
         slower = (now - self.clock) / max(self._predict(self.first, step, self.steps), 1e-9)
-        # What was done before this process began took the time that the plan gave it.
-        left = self.seconds - (now - self.begun) - self._predict(0, self.entered or 0, self.steps)
+        # What was done before this process began took the time that the plan gave it, evaluations with it.
+        entered = self.entered or 0
+        before = self._predict(0, entered, self.steps) + self.scored * entered / self.steps
+        left = self.seconds - (now - self.begun) - before
         if slower * self._predict(step, self.steps, self.steps) > left:
             fitting = self._find_steps(step, left / max(slower, 1e-9))
             most = self.steps * (1 - WORTH) if self.checks else self.steps - 1
