@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bertsmith.evaluation.report import RunFacts
 from bertsmith.evaluation.report.card import hub_metric, make_card
 from bertsmith.evaluation.report.markup import visible
-from bertsmith.evaluation.report.usage import FOLDER, use_command_line, use_transformers
+from bertsmith.evaluation.report.usage import FOLDER, use_bertsmith, use_command_line, use_transformers
 
 RUNS = {
     "classify": classify_facts(),
@@ -146,3 +146,12 @@ def test_any_text_stays_one_value(text: str, name: str, value: float) -> None:
         assert front["model-index"][0]["name"] == visible(text)
     rows = [line for line in card.splitlines() if line.startswith("| ")]
     assert all(len(re.findall(r"\|", row)) in (3, 4, 6) for row in rows)
+
+
+def test_names_in_code_are_spelt_as_they_are() -> None:
+    members = [{"name": "sst_2", "task": "classify"}, {"name": "_words_", "task": "mask"}]
+    mix = RunFacts(task="several", members=members)
+    assert 'model.use("sst_2").classify(' in use_bertsmith(mix) and 'model.use("_words_")' in use_bertsmith(mix)
+    assert "--use sst_2\n" in use_command_line(mix)
+    adapter = make_card(RunFacts(task="classify", base="ann/my_base_a", labels=["a"], settings={"lora": 8}))
+    assert 'from_pretrained("ann/my_base_a", num_labels=1)' in adapter

@@ -9,7 +9,7 @@ from typing import Any
 from bertsmith.evaluation.report.caveats import find_caveats
 from bertsmith.evaluation.report.excerpts import cut_name
 from bertsmith.evaluation.report.facts import RunFacts
-from bertsmith.evaluation.report.markup import plain, visible
+from bertsmith.evaluation.report.markup import plain, quote, visible
 from bertsmith.evaluation.report.numbers import is_number, show_interval, show_score
 from bertsmith.evaluation.report.usage import tell_difference, use_bertsmith, use_command_line, use_transformers
 from bertsmith.evaluation.report.wording import (
@@ -96,10 +96,6 @@ def hub_metric(name: str) -> str:
 def is_on_hub(base: str) -> bool:
     """Whether this reads as a name on the hub; a folder that is here may look the same."""
     return bool(HUB_NAME.fullmatch(base)) and not Path(base).exists()
-
-
-def quote(text: object) -> str:
-    return json.dumps(visible(text), ensure_ascii=False)
 
 
 def _last(path: str) -> str:

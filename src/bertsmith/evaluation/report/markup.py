@@ -1,6 +1,7 @@
 """HTML, SVG and Markdown as strings, safe for any text: escaped, isolated, and nothing in it is hidden."""
 
 import html
+import json
 import re
 from collections.abc import Collection, Mapping
 
@@ -48,6 +49,11 @@ def plain(text: object) -> str:
         line = line.replace(sign, entity)
     line = re.sub(r"([\\`*_\[\]~$])", r"\\\1", line)
     return re.sub(r"^(\d*)([#+.)=-])(?=[#+=-]*(?:\s|$))", r"\1\\\2", line)  # no heading, no list
+
+
+def quote(text: object) -> str:
+    """As JSON, YAML and Python spell a text."""
+    return json.dumps(visible(text), ensure_ascii=False)
 
 
 def table(head: list[str], rows: list[list[str]], numbers: Collection[int] = (), style: str = "") -> str:

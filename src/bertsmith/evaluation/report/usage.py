@@ -1,9 +1,12 @@
-"""How a fine-tuned folder is used, as code for its card: with bertsmith, and with transformers."""
+"""How a fine-tuned folder is used, as code for its card: with bertsmith, and with transformers.
+
+Names stand in code as they are: Markdown takes no sign away there.
+"""
 
 from dataclasses import replace
 
 from bertsmith.evaluation.report.facts import RunFacts
-from bertsmith.evaluation.report.markup import plain
+from bertsmith.evaluation.report.markup import plain, quote, visible
 
 FOLDER = "path/to/this/folder"
 
@@ -73,7 +76,7 @@ print(model.predict(Class, examples))"""
 def use_members(facts: RunFacts) -> list[tuple[str, RunFacts]]:
     """The members of several tasks, each by its name and as if it were the only one."""
     return [
-        (plain(one["name"]), replace(facts, task=one["task"], pairs=one.get("pairs", False), members=[]))
+        (visible(one["name"]), replace(facts, task=one["task"], pairs=one.get("pairs", False), members=[]))
         for one in facts.members
     ]
 
@@ -151,7 +154,7 @@ def use_peft(facts: RunFacts) -> str:
     outputs = f", num_labels={len(facts.labels) or 1}" if facts.task in ("classify", "regress", "tag") else ""
     return (
         f"from peft import PeftModel\nfrom transformers import {kind}\n\n"
-        f'base = {kind}.from_pretrained("{plain(facts.base)}"{outputs})\n'
+        f'base = {kind}.from_pretrained({quote(facts.base)}{outputs})\n'
         f'model = PeftModel.from_pretrained(base, "{FOLDER}")'
     )
 
