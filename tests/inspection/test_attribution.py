@@ -330,6 +330,19 @@ def test_long_texts(made):
     assert "[MASK]" in filled.words
 
 
+def test_numbers_may_be_texts_as_a_command_line_gives_them(made):
+    ours = find(made, "tag").ours
+    at = lambda place: attribute(ours, "tag", "the 1 city 2", at=place, steps=1).target  # noqa: E731
+    assert at("2").startswith("2: ") and at(2).startswith("city: ") and at("0").startswith("the: ")
+    with pytest.raises(BertsmithError, match="names no word; the text has 4"):
+        at("9")
+    ours = find(made, "classify").ours
+    named, numbered = (attribute(ours, "classify", TEXT, target=one, steps=1).target for one in (1, "1"))
+    assert named == numbered
+    with pytest.raises(BertsmithError, match="is no label here"):
+        attribute(ours, "classify", TEXT, target="99")
+
+
 @pytest.mark.parametrize(
     "job, given, more, says",
     [

@@ -80,11 +80,11 @@ def attribution(
 
 
 def _take_place(job: str, at: str | None) -> int | str | None:
-    """A number is a mask's or a word's; in tag a text may hold it as a word."""
-    if at is None or not at.isdecimal():
-        if job == "fill" and at is not None:
-            raise BertsmithError(f"--at {at} is no number; of fill it is the number of a mask, counted from 0.")
+    """A number is a mask's; of tag it is a word's, unless the text holds it as a word, which is looked at there."""
+    if job != "fill" or at is None:
         return at
+    if not at.isdecimal():
+        raise BertsmithError(f"--at {at} is no number; of fill it is the number of a mask, counted from 0.")
     return int(at)
 
 

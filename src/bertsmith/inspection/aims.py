@@ -65,8 +65,10 @@ def pick(target: Any, names: Sequence[str], what: str, scores: Tensor) -> int:
     """The number of the output that is explained: the one that was named, or the largest."""
     if target is None:
         return int(scores.argmax())
-    if isinstance(target, str) and target in names:
-        return list(names).index(target)
+    if isinstance(target, str):
+        if target in names:
+            return list(names).index(target)
+        target = int(target) if target.isdecimal() else target  # as a command line gives a number
     if isinstance(target, int) and not isinstance(target, bool) and 0 <= target < len(names):
         return target
     listed = ", ".join(map(repr, names[:8])) + (" …" if len(names) > 8 else "")

@@ -90,8 +90,10 @@ def _find_word(words: Sequence[str], tags: Sequence[str], default: str, at: Any)
         raise BertsmithError("the text has no words to tag.")
     if at is None:
         return next((i for i, tag in enumerate(tags) if tag != default), 0)
-    if isinstance(at, str) and at in words:
-        return list(words).index(at)
+    if isinstance(at, str):
+        if at in words:
+            return list(words).index(at)
+        at = int(at) if at.isdecimal() else at  # as a command line gives a number
     if isinstance(at, int) and 0 <= at < len(words):
         return at
     listed = ", ".join(words[:8]) + (" …" if len(words) > 8 else "")
