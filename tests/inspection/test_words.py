@@ -72,7 +72,7 @@ def test_a_word_is_found_by_name_number_or_token(bert):
     assert find("[CLS]").places == (0,) and find("[SEP]").places == (len(reading.pieces) - 1,)
     assert find("##ing").places == (3,)
     for wrong, says in (("zebra", "The, fishing, on, the, river"), (99, "9 words, 0 to 8"), ("-10", "9 words"),
-                        (True, "give a word"), (1.5, "give a word")):  # fmt: skip
+                        ("--3", "does not stand"), (True, "give a word"), (1.5, "give a word")):  # fmt: skip
         with pytest.raises(BertsmithError, match=says):
             find(wrong)
 

@@ -86,7 +86,7 @@ def find_word(words: Words, pieces: Sequence[str], wanted: str | int) -> Found:
         named = _find_named(words, pieces, wanted.strip())
         if named is not None:
             return named
-        if not wanted.strip().lstrip("-").isdecimal():
+        if not wanted.strip().removeprefix("-").isdecimal():
             raise BertsmithError(
                 f"word is {wanted!r}, which does not stand in the text as the model reads it; give one of: "
                 f"{_list(words)}; or its number from 0."
