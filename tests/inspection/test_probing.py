@@ -11,6 +11,7 @@ from whole import tiny
 import bertsmith
 from bertsmith.data.examples import TagExample, TextExample
 from bertsmith.errors import BertsmithError
+from bertsmith.inspection import probing
 from bertsmith.inspection.layer_features import read_texts, read_words
 from bertsmith.inspection.probes import Standard, fit, fit_mix
 from bertsmith.inspection.probing import probe
@@ -135,6 +136,21 @@ def test_texts_are_probed_and_the_same_twice(model, tmp_path):
     assert all(0.2 < each.control < 0.8 for each in one.layers)  # shuffled labels of 48 texts
     few = probe(model, train, dev, most=20)
     assert few.sizes == (20, 20)
+
+
+def test_of_many_words_some_are_drawn(model, monkeypatch):
+    """From all sentences, although there are fewer of these than words are wanted."""
+    read = []
+    watched = lambda model, some, most: read.append(some) or read_words(model, some, most)  # noqa: E731
+    monkeypatch.setattr(probing, "read_words", watched)
+    sentences = [{"tokens": [w for w, _ in one], "tags": [t for _, t in one]} for one in tiny.sentences()]
+    most = len(sentences) + 1
+    for seed in (0, 0, 1):
+        found = probe(model, sentences, sentences, most=most, seed=seed)
+        assert most <= found.sizes[0] < most + max(len(one["tokens"]) for one in sentences)
+    texts = [[example.text for example in some] for some in read[::2]]
+    assert texts[0] == texts[1] != texts[2] and sorted(texts[0]) == sorted(texts[2])
+    assert texts[0] != [" ".join(one["tokens"]) for one in sentences]
 
 
 def test_a_label_that_train_does_not_have_is_never_right(model):

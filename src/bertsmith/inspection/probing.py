@@ -122,7 +122,8 @@ def _find(tables: Sequence[Table], kind: str, chosen: dict[str, str]) -> list[tu
 
 def _read(model: Subject, table: Table, kind: str, columns: Any, reads: str, most: int, seed: int) -> Items:
     examples = find_task(kind).examples(table, columns, {"several": False} if kind == "classify" else {})
-    order = np.random.default_rng(seed).permutation(len(examples)) if len(examples) > most else range(len(examples))
+    count = sum(len(example.words) for example in examples) if kind == "tag" else len(examples)
+    order = np.random.default_rng(seed).permutation(len(examples)) if count > most else range(len(examples))
     drawn = [examples[i] for i in order]
     return read_words(model, drawn, most) if kind == "tag" else read_texts(model, drawn, reads, most)
 
