@@ -117,6 +117,8 @@ def test_of_a_long_text_the_weightiest_keys_are_drawn(bert):
     assert found.left_out.startswith("40 more keys") and "cut: 58 tokens" in found.notes[-1]
     assert len(found.data()["weights"]) == 64
     assert "40 more keys" in found.svg()
+    one_more = step(bert, "the river bank " * 7 + "the river", layer=0, head=0, word=-1)
+    assert one_more.left_out.startswith("1 more key, which has ") and one_more.left_out.endswith("is not drawn")
 
 
 @pytest.mark.parametrize("causal", [False, True])

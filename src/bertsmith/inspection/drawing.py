@@ -18,6 +18,7 @@ from bertsmith.evaluation.report.markup import tag
 
 # Readable on white and on near-black: more than zero, less than zero.
 MORE, LESS = (47, 129, 205), (222, 112, 34)
+LINE = 17  # from one line of explanation to the next
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Helvetica Neue', Arial, sans-serif"
 
 
@@ -85,8 +86,14 @@ def cells(
     return (tag("rect", "", {**place, "class": "card"}) if framed else "") + image
 
 
-def heading(name: str, under: str, x: float = 24, y: float = 36) -> str:
-    return label(x, y, name, "start", "title") + label(x, y + 22, under, "start", "quiet")
+def heading(name: str, under: str | Sequence[str], x: float = 24, y: float = 36) -> str:
+    """`under` is a line of explanation, or its lines."""
+    lines = [under] if isinstance(under, str) else under
+    return label(x, y, name, "start", "title") + write_lines(x, y + 22, lines)
+
+
+def write_lines(x: float, y: float, lines: Sequence[str]) -> str:
+    return "".join(label(x, y + number * LINE, line, "start", "quiet") for number, line in enumerate(lines))
 
 
 def fold(vector: NDArray[np.floating], columns: int) -> NDArray[np.floating]:

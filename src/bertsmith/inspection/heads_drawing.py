@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from bertsmith.data.findings import counted
-from bertsmith.evaluation.report.axes import box, label, shorten
+from bertsmith.evaluation.report.axes import box, label, wrap
+from bertsmith.evaluation.report.numbers import show_number
 from bertsmith.inspection.attribution_drawing import show_signed
-from bertsmith.inspection.drawing import heading, stand_alone
+from bertsmith.inspection.drawing import LINE, heading, stand_alone, write_lines
 
 LEFT, TOP, TALL = 74.0, 118.0, 34.0
 
@@ -17,21 +18,23 @@ LEFT, TOP, TALL = 74.0, 118.0, 34.0
 def draw_heads(data: Mapping[str, Any]) -> str:
     wide = 62.0 if data["heads"] <= 12 else 46.0
     width = max(LEFT + data["heads"] * wide + 28, 560.0)
-    parts = [heading(_name(data), shorten(tell_whole(data), width - 48))]
-    parts += [label(LEFT + (n + 0.5) * wide, TOP - 10, n, "middle", "quiet") for n in range(data["heads"])]
-    parts += [label(LEFT - 12, TOP + (n + 0.6) * TALL, n, "end", "quiet") for n in range(data["layers"])]
-    parts += [label(LEFT, TOP - 30, "head →", "start", "quiet"), label(LEFT - 12, TOP - 10, "layer ↓", "end", "quiet")]
+    above, below = (wrap(told, width - 48) for told in (tell_whole(data), tell_together(data) or tell_scale(data)))
+    top = TOP + LINE * (len(above) - 1)
+    parts = [heading(_name(data), above)]
+    parts += [label(LEFT + (n + 0.5) * wide, top - 10, n, "middle", "quiet") for n in range(data["heads"])]
+    parts += [label(LEFT - 12, top + (n + 0.6) * TALL, n, "end", "quiet") for n in range(data["layers"])]
+    parts += [label(LEFT, top - 30, "head →", "start", "quiet"), label(LEFT - 12, top - 10, "layer ↓", "end", "quiet")]
     cut = {tuple(place) for place in data["cut"]}
     most = max((abs(effect["change"] or 0.0) for effect in data["effects"]), default=0.0) or 1.0
     found = {(effect["layer"], effect["head"]): effect for effect in data["effects"]}
     for layer in range(data["layers"]):
         for head in range(data["heads"]):
-            x, y = LEFT + head * wide, TOP + layer * TALL
+            x, y = LEFT + head * wide, top + layer * TALL
             parts.append(_draw_cell(found.get((layer, head)), (layer, head) in cut, x, y, wide, most))
-    end = TOP + data["layers"] * TALL
-    says = tell_together(data) or tell_scale(data)
-    parts.append(label(24, end + 28, shorten(says, width - 48), "start", "quiet"))
-    return stand_alone("".join(parts), width, end + 48, f"change of {data['what']} without each head")
+    end = top + data["layers"] * TALL
+    parts.append(write_lines(24, end + 28, below))
+    end += LINE * len(below)
+    return stand_alone("".join(parts), width, end + 31, f"change of {data['what']} without each head")
 
 
 def _draw_cell(effect: Mapping[str, Any] | None, is_cut: bool, x: float, y: float, wide: float, most: float) -> str:
@@ -67,7 +70,7 @@ def tell_scale(data: Mapping[str, Any]) -> str:
     """What colours mean; where there is a test, how many heads chance would show."""
     says = "orange: it falls without the head; blue: it rises"
     count = len(data["effects"])
-    by_chance = f"of {count} heads chance alone shows {count / 20:.0f} with p < 0.05"
+    by_chance = f"of {counted(count, 'head')} chance alone shows {show_number(count / 20)} with p < 0.05"
     return says if data["low"] is None else f"{says}; {by_chance}"
 
 

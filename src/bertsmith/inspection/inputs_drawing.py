@@ -33,7 +33,8 @@ def draw_input(given: "Input") -> str:
         parts.append(block)
         y += height
     more = len(given.pieces) - count
-    for note in [*given.notes, *([f"{more:,} more pieces are not drawn."] if more else [])]:
+    rest = "1 more piece is not drawn." if more == 1 else f"{more:,} more pieces are not drawn."
+    for note in [*given.notes, *([rest] if more else [])]:
         parts.append(label(24, y + 4, shorten(note, width - 48), "start", "quiet"))
         y += 20
     return stand_alone("".join(parts), width, y + 8, given.title)

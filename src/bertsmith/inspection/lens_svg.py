@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from bertsmith.evaluation.report.axes import box, label, shorten, title
+from bertsmith.evaluation.report.axes import box, label, shorten, title, wrap
 from bertsmith.evaluation.report.markup import tag
 from bertsmith.inspection.drawing import heading, stand_alone
 
@@ -23,7 +23,7 @@ def draw_lens(lens: "Lens") -> str:
     width, height = LEFT + len(places) * CELL + MARGIN, TOP + (len(lens.layers) + 1) * TALL + MARGIN
     under = "the likeliest piece if the model had to answer there; the stronger the colour, the surer"
     under += f"; {len(places)} of {count} pieces" * (len(places) < count)
-    parts = [heading(lens.title, shorten(under, max(width - 2 * MARGIN, 300), 13))]
+    parts = [heading(lens.title, wrap(under, max(width, 560) - 2 * MARGIN))]
     for column, place in enumerate(places):
         style = "strong" if place in lens.masks else "quiet"
         parts.append(label(LEFT + (column + 0.5) * CELL, TOP, shorten(lens.pieces[place], CELL - 6), "middle", style))

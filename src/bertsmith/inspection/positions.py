@@ -32,7 +32,7 @@ def positions(model: Subject | None = None, kind: Kind | None = None) -> "Positi
         return _draw_sinusoids()
     if model is None:
         if chosen == "rotary":  # needs no weights: RoFormer's own base and a usual size
-            return _compare_turns(((10_000.0, "angles"),), 64, "rotary positions (RoFormer)")
+            return _compare_turns(((10_000.0, "angles"),), 64, "RoFormer")
         raise BertsmithError("kind is 'learned', and what was learned is in a model; give one.")
     config = model.checkpoint.config
     if own == "none":

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from bertsmith.evaluation.report.axes import label, line, shorten
+from bertsmith.evaluation.report.axes import label, line, shorten, wrap
 from bertsmith.evaluation.report.numbers import round_steps
 from bertsmith.inspection.drawing import cells, heading, stand_alone
 
@@ -14,7 +14,7 @@ LEFT, TOP, SIDE, BETWEEN = 64, 118, 440, 84
 
 def draw_positions(positions: "Positions") -> str:
     width = max(LEFT + len(positions.maps) * (SIDE + BETWEEN) - BETWEEN + 32, 620)
-    parts = [heading(positions.title, shorten(positions.says, width - 48))]
+    parts = [heading(positions.title, wrap(positions.says, width - 48))]
     for number, one in enumerate(positions.maps):
         parts.append(_draw_map(one, LEFT + number * (SIDE + BETWEEN)))
     y = TOP + SIDE + 64

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bertsmith.evaluation.report.axes import box, dot, label, shorten, title
+from bertsmith.evaluation.report.axes import box, dot, label, shorten, title, wrap
 from bertsmith.evaluation.report.markup import tag
 from bertsmith.inspection.drawing import cells, heading, stand_alone
 
@@ -30,7 +30,7 @@ def draw_senses(senses: "Senses") -> str:
     found = len(senses.uses) - senses.given
     under = f"{senses.given} uses" + f" and {found} found" * (found > 0)
     under += "; above, the two main axes of their directions; below, the cosine of each two"
-    parts = [tag("style", STYLE), heading(senses.title, shorten(under, width - 2 * MARGIN, 13))]
+    parts = [tag("style", STYLE), heading(senses.title, wrap(under, width - 2 * MARGIN))]
     order = sort_uses(senses)
     for number, panel in enumerate(panels):
         x = MARGIN + number % COLUMNS * (SIDE + GAP)

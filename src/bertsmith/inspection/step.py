@@ -168,7 +168,10 @@ class Step(Picture):
         if not count:
             return ""
         rest = 1 - float(self.weights[self.shown].sum())
-        return f"{count:,} more keys, which have {max(rest, 0):.1%} of the weight together, are not drawn"
+        share = f"{max(rest, 0):.1%} of the weight"
+        if count == 1:
+            return f"1 more key, which has {share}, is not drawn"
+        return f"{count:,} more keys, which have {share} together, are not drawn"
 
     def reason(self, place: int) -> str:
         """Why a key is masked; nothing where it is not."""

@@ -128,6 +128,18 @@ def measure(text: str, size: float = TYPE) -> float:
     return sum(size * (1.02 if unicodedata.east_asian_width(c) in "WF" else 0.6) for c in text)
 
 
+def wrap(text: object, width: float, size: float = TYPE) -> list[str]:
+    """As many lines as it takes; a word that fits in none is shortened."""
+    lines: list[str] = []
+    for word in visible(text).split():
+        longer = f"{lines[-1]} {word}" if lines else ""
+        if longer and measure(longer, size) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(shorten(word, width, size))
+    return lines
+
+
 def shorten(text: object, width: float, size: float = TYPE) -> str:
     """One line that fits."""
     whole = " ".join(visible(text).split())

@@ -8,6 +8,7 @@ bertsmith.pictures.heads = (host, data, options) => {
     const size = Math.abs(value);
     return `${value < 0 ? "−" : "+"}${size >= 0.0005 ? size.toFixed(3) : size.toExponential(0)}`;
   };
+  const count = (n, what) => `${n.toLocaleString("en")} ${what}${n === 1 ? "" : "s"}`;
   const effects = new Map(data.effects.map((one) => [one.layer * data.heads + one.head, one]));
   const cut = new Set(data.cut.map(([layer, head]) => layer * data.heads + head));
   const most = data.effects.reduce((a, one) => Math.max(a, Math.abs(one.change || 0)), 0) || 1;
@@ -19,7 +20,7 @@ bertsmith.pictures.heads = (host, data, options) => {
     const named = data.cut.map((place) => place.join(".")).join(", ");
     if (data.together) readout.replaceChildren(`Without ${named}: `, make("b", {}, describe(data.together)));
     else readout.replaceChildren(data.low === null ? "Point at a head." :
-      `Point at a head. Of ${data.effects.length} heads chance alone shows ${Math.round(data.effects.length / 20)} with p below 0.05.`);
+      `Point at a head. Of ${count(data.effects.length, "head")} chance alone shows ${Number((data.effects.length / 20).toPrecision(4))} with p below 0.05.`);
   };
   const cells = [];
   const cell = (layer, head) => {
@@ -39,17 +40,17 @@ bertsmith.pictures.heads = (host, data, options) => {
     element.style.setProperty("--deep", one ? `${88 * deep}%` : cut.has(at) ? "88%" : "0%");
     return element;
   };
-  const count = (length) => Array.from({ length }, (_, i) => i);
-  for (const layer of count(data.layers)) cells.push(count(data.heads).map((head) => cell(layer, head)));
+  const range = (length) => Array.from({ length }, (_, i) => i);
+  for (const layer of range(data.layers)) cells.push(range(data.heads).map((head) => cell(layer, head)));
   const value = data.value === null ? "undefined" : data.value.toFixed(4);
   const whole = data.low === null ? `${data.what}: ${value} with all heads.` :
-    `${data.what} on ${data.examples.toLocaleString("en")} examples: ${value} with all heads, between ${data.low.toFixed(4)} and ${data.high.toFixed(4)} (95 %).`;
+    `${data.what} on ${count(data.examples, "example")}: ${value} with all heads, between ${data.low.toFixed(4)} and ${data.high.toFixed(4)} (95 %).`;
   host.classList.add("picture");
   host.replaceChildren(
     make("h1", {}, data.together ? "Without some heads" : "Without each head"),
     make("p", { class: "quiet" }, bertsmith.visible(whole), " Orange: it falls without the head, which was of use; blue: it rises."),
     make("div", { class: "card wide heads-box" }, make("table", { class: "heads", "aria-label": "The change without each head" },
-      make("thead", {}, make("tr", {}, make("th", {}, "layer ↓ head →"), count(data.heads).map((head) => make("th", { scope: "col" }, String(head))))),
+      make("thead", {}, make("tr", {}, make("th", {}, "layer ↓ head →"), range(data.heads).map((head) => make("th", { scope: "col" }, String(head))))),
       make("tbody", {}, cells.map((row, layer) => make("tr", {}, make("th", { scope: "row" }, String(layer)), row))))),
     readout);
   rest();

@@ -57,7 +57,7 @@ bertsmith.stepStages = (data) => {
     { name: "Softmax", says: "The scores become shares that sum to 1; a word that must not be seen gets nothing.", formula: "e to the score, divided by the sum of all of these" },
     { name: "The values", says: "A third matrix makes of each word what it has to give: its value.", formula: "v = Wv x + b" },
     { name: "Share times value", says: "Each value counts as much as its share.", formula: "share × v" },
-    { name: "The sum", says: `All of them added: what head ${data.head} tells “${name}”. A last matrix, Wo, mixes the ${data.heads} heads into one vector of ${data.width} numbers.`, formula: "z = the sum of share × v" },
+    { name: "The sum", says: `All of them added: what head ${data.head} tells “${name}”. A last matrix, Wo, mixes ${data.heads === 1 ? "this one head" : `the ${data.heads} heads`} into one vector of ${data.width} numbers.`, formula: "z = the sum of share × v" },
   ];
 };
 
