@@ -68,6 +68,17 @@ def test_senses_at_one_layer():
     assert "below, the cosine of each two" in read(make_senses("ab"))
 
 
+@pytest.mark.parametrize("count", [2, 8, 9, 30])
+def test_however_many_labels_stand_clear_of_the_scale(count):
+    names = [f"sense {number}" for number in range(count)]
+    found = make_senses([name for name in names for _ in range(2)])
+    assert all(name in read(found) for name in names)
+    root = ElementTree.fromstring(found.svg())
+    last = max(float(one.get("y")) for one in root.iter(TEXT) if one.text in names)
+    *_, scale = root.iter("{http://www.w3.org/2000/svg}image")
+    assert float(scale.get("y")) >= last + 4
+
+
 def test_lines_hold_all_words():
     says = "one two 東京東京 " + "x" * 30
     lines = wrap(says, 80)

@@ -26,7 +26,7 @@ def draw_senses(senses: "Senses") -> str:
     tall = 2 * SIDE + 52
     lines = -(-(len(panels) + 1) // COLUMNS)
     width = 2 * MARGIN + min(len(panels) + 1, COLUMNS) * (SIDE + GAP) - GAP
-    height = HEAD + lines * (tall + GAP) - GAP + MARGIN
+    height: float = HEAD + lines * (tall + GAP) - GAP + MARGIN
     found = len(senses.uses) - senses.given
     under = f"{senses.given} uses" + f" and {found} found" * (found > 0)
     under += "; above, the two main axes of their directions; below, the cosine of each two"
@@ -37,7 +37,10 @@ def draw_senses(senses: "Senses") -> str:
         y = HEAD + number // COLUMNS * (tall + GAP)
         parts.append(_draw_panel(senses, panel, order, x, y))
     number = len(panels)
-    parts.append(_explain(senses, MARGIN + number % COLUMNS * (SIDE + GAP), HEAD + number // COLUMNS * (tall + GAP)))
+    top = HEAD + number // COLUMNS * (tall + GAP)
+    explained, end = _explain(senses, MARGIN + number % COLUMNS * (SIDE + GAP), top)
+    parts.append(explained)
+    height = max(height, end + MARGIN)
     return stand_alone("".join(parts), width, height, f"{senses.title} at {len(panels)} layers")
 
 
@@ -93,7 +96,8 @@ def lowest(senses: "Senses") -> float:
     return min(float(np.floor(senses.cosines.min() * 20) / 20), 0.95)
 
 
-def _explain(senses: "Senses", x: float, y: float) -> str:
+def _explain(senses: "Senses", x: float, y: float) -> tuple[str, float]:
+    """What the colours mean, and where that ends: the scale of the cosines stands below however many names."""
     if senses.labels:
         named = [(name, senses.labels.index(name) % COLOURS + 1) for name in senses.labels]
     else:
@@ -108,7 +112,8 @@ def _explain(senses: "Senses", x: float, y: float) -> str:
         parts.append(dot(x + 6, at, 5, "use found c6") + label(x + 18, at + 4, words))
         at += 22
     low = lowest(senses)
-    parts.append(cells(x, y + SIDE + 28, SIDE, 12, np.linspace(0, 1, 64)[None], 1.0, framed=False))
-    parts.append(label(x, y + SIDE + 56, f"cosine {low:g}", style="quiet"))
-    parts.append(label(x + SIDE, y + SIDE + 56, "1", "end", "quiet"))
-    return "".join(parts)
+    at = max(at, y + SIDE + 28)
+    parts.append(cells(x, at, SIDE, 12, np.linspace(0, 1, 64)[None], 1.0, framed=False))
+    parts.append(label(x, at + 28, f"cosine {low:g}", style="quiet"))
+    parts.append(label(x + SIDE, at + 28, "1", "end", "quiet"))
+    return "".join(parts), at + 28
