@@ -54,7 +54,7 @@ def test_a_narrow_map_of_positions():
 
 def test_a_short_text_in_the_lens():
     top, ranks = np.zeros((2, 3, 1), int), np.ones((2, 3), int)
-    found = Lens("a", ["[CLS]", "a", "[SEP]"], [], [0, 1], top, top + 0.5, ranks, ranks, {0: "a"})
+    found = Lens("a", ["[CLS]", "a", "[SEP]"], [], [0, 1], top, top + 0.5, ranks, ranks, top[0, :, 0], {0: "a"})
     assert "the stronger the colour, the surer" in read(found)
 
 

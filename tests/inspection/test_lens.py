@@ -109,6 +109,9 @@ def test_chosen_layers_are_judged_by_the_last(bert):
     assert some.layers == [2, 0]
     assert np.array_equal(some.top, whole.top[[2, 0]])
     assert np.array_equal(some.ranks, whole.ranks[[2, 0]])
+    assert np.array_equal(some.final, whole.top[-1, :, 0]) and not np.array_equal(some.final, some.top[-1, :, 0])
+    data = some.data()
+    assert [data["words"][number] for number in data["final"]] == [some.words[id] for id in some.final.tolist()]
 
 
 def test_files_hold_the_numbers(bert, tmp_path):

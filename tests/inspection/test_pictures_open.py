@@ -58,3 +58,14 @@ def test_every_kind_is_here() -> None:
     # A part of a kind has its name and an underscore; the base is no kind.
     kinds = {name.removesuffix(".js") for name in scripts if "_" not in name} - {"base"}
     assert kinds == set(PICTURES)
+
+
+def test_the_lens_tells_the_rank_of_the_models_answer(open_page: Any, model: Any, tmp_path: Path) -> None:
+    """Not of what the last layer says that is shown."""
+    found = bertsmith.inspect.lens(model, MASKED, layers=[0])
+    place = found.masks[0]
+    answer = found.words[int(found.final[place])]
+    assert answer != found.at(0, place)[0]["token_str"]
+    page = open_page(found.save(tmp_path / "lens.html"))
+    told = page.locator(".readout").inner_text()
+    assert f"the final answer, “{answer}”, has rank {found.ranks[0, place]} here" in told

@@ -30,8 +30,8 @@ AT_ONCE = 128  # places whose whole vocabulary is in memory
 @dataclass
 class Lens(Picture):
     """By layer and place: `top` and `chances` (layers, places, k), the ids of the likeliest pieces and their
-    probabilities; `ranks` (layers, places) of the last layer's first piece, and `own` of the piece that stands there,
-    1 is first."""
+    probabilities; `ranks` (layers, places) of the `final` answer (places), the first piece of the model's last layer,
+    and `own` of the piece that stands there, 1 is first."""
 
     kind: ClassVar[str] = "lens"
 
@@ -43,7 +43,8 @@ class Lens(Picture):
     chances: Array
     ranks: Array
     own: Array
-    words: dict[int, str]  # how the ids of `top` are written
+    final: Array
+    words: dict[int, str]  # how the ids of `top` and `final` are written
 
     def __post_init__(self) -> None:
         self.title = "What each layer would say"
@@ -61,6 +62,7 @@ class Lens(Picture):
             "chances": [[[float(f"{x:.4g}") for x in place] for place in layer] for layer in self.chances.tolist()],
             "ranks": self.ranks.tolist(),
             "own": self.own.tolist(),
+            "final": [numbers[id] for id in self.final.tolist()],
         }
 
     def at(self, layer: int, place: int) -> list[dict[str, Any]]:
@@ -90,8 +92,9 @@ def lens(model: Subject, text: str, *, layers: Sequence[int] | None = None, top_
         found = {layer: _look(network, batch, norm_state(network, states, layer), final, kept) for layer in chosen}
     top, chances, ranks, own = (np.stack([found[layer][part] for layer in chosen]) for part in range(4))
     masks = [place for place, id in enumerate(row.ids) if id == model.tokenizer.mask_id]
-    words = {int(id): spell_id(model.tokenizer, int(id)) for id in np.unique(top)}
-    return Lens(text, [*row.pieces], masks, chosen, top, chances, ranks, own, words)
+    answers = final.cpu().numpy()
+    words = {int(id): spell_id(model.tokenizer, int(id)) for id in np.union1d(top, answers)}
+    return Lens(text, [*row.pieces], masks, chosen, top, chances, ranks, own, answers, words)
 
 
 def norm_state(network: Network, states: Sequence[Tensor], layer: int) -> Tensor:

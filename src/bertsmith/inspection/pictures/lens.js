@@ -2,7 +2,6 @@
 "use strict";
 bertsmith.pictures.lens = (host, data, options) => {
   const { make, visible } = bertsmith;
-  const answer = data.top[data.layers.length - 1]; // the last layer that is shown
   const readout = make("div", { class: "card readout", "aria-live": "polite" });
   const cells = data.layers.map((layer, row) => data.pieces.map((piece, place) => {
     const chance = data.chances[row][place][0], word = visible(data.words[data.top[row][place][0]]);
@@ -28,7 +27,7 @@ bertsmith.pictures.lens = (host, data, options) => {
       return make("tr", {}, make("th", { scope: "row" }, make("bdi", {}, visible(data.words[number]))), make("td", {}, gauge),
         make("td", { class: "n" }, bertsmith.percent(chance)));
     });
-    const final = visible(data.words[answer[place][0]]);
+    const final = visible(data.words[data.final[place]]);
     bars.forEach((bar) => { bar.children[1].style.width = "70%"; });
     readout.replaceChildren(
       make("p", {}, make("b", {}, `Layer ${data.layers[row]}`), " at ", make("b", {}, make("bdi", {}, visible(data.pieces[place])))),
