@@ -289,6 +289,17 @@ def test_what_one_word_looks_at(open_page: Any, made: Attention, tmp_path: Path)
     check(read(page, "bank looks at"), LABELS, row)
 
 
+def test_a_word_in_pieces_asks_as_a_whole(open_page: Any, made: Attention, tmp_path: Path) -> None:
+    name = made.names[made.words[2] or 0]
+    found = made.at(2, 3, name)
+    assert found.asking == (2, 3)
+    whole = made.by_words()
+    page = open_page(found.save(tmp_path / "word.html"))
+    page.wait_for_selector("[data-ready=true]")
+    assert page.get_by_label("whole words").is_checked()
+    check(read(page, f"{name} looks at"), [show(piece) for piece in whole.pieces], whole.weights[2, 3, 2])
+
+
 @pytest.mark.parametrize(
     ("place", "says"),
     [

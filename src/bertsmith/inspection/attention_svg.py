@@ -13,7 +13,7 @@ from bertsmith.evaluation.report.axes import label, shorten
 from bertsmith.evaluation.report.markup import escape, tag
 from bertsmith.inspection.drawing import heading, stand_alone
 from bertsmith.inspection.picture import Picture
-from bertsmith.inspection.words import Array
+from bertsmith.inspection.words import Array, Words
 
 if TYPE_CHECKING:
     from bertsmith.inspection.attention import Attention
@@ -56,6 +56,9 @@ class AttentionAt(Picture):
         start: dict[str, Any] = {"layer": self.layer, "chosen": heads}
         if self.asking is not None:
             start |= {"at": self.asking[0], "isKept": True}
+            if len(self.asking) > 1:  # the whole word asks, not its first piece
+                units = Words(self.attention.words, self.attention.names).units()
+                start |= {"at": units.index(list(self.asking)), "merge": True}
         return {**self.attention.data(), "start": start}
 
     def looks_at(self) -> Array | None:
