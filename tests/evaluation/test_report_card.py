@@ -54,6 +54,8 @@ def test_a_folder_on_a_disk_is_no_base_model_and_its_place_is_not_told() -> None
     for base in ("/home/ada/models/minilm", "C:\\Users\\ada\\minilm", "./minilm"):
         card = make_card(RunFacts(task="tag", base=base, data={"files": {"train": "/home/ada/train.csv"}}))
         assert "base_model" not in front_of(card) and "ada" not in card and "minilm" in card and "train.csv" in card
+        adapter = make_card(RunFacts(task="tag", base=base, settings={"lora": 8}))
+        assert "ada/" not in adapter and "ada\\" not in adapter and 'from_pretrained("path/to/minilm"' in adapter
 
 
 def test_a_task_of_ones_own_is_asked_by_its_class() -> None:

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from bertsmith.evaluation.report.caveats import find_caveats
@@ -18,6 +17,8 @@ from bertsmith.evaluation.report.wording import (
     describe_members,
     describe_speed,
     flatten,
+    is_on_hub,
+    last_name,
     name_run,
     name_task,
 )
@@ -35,7 +36,6 @@ PIPELINES = {
 # What is in a metric's name here: its name on the hub.
 HUB_METRICS = {"f1": "f1", "accuracy": "accuracy", "matthews": "matthews_correlation", "exact": "exact_match",
                "pearson": "pearsonr", "spearman": "spearmanr"}  # fmt: skip
-HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]*[A-Za-z0-9]")
 SHOWN = 80  # labels
 PICTURE = "curves.svg"  # of a pretraining, beside the card
 
@@ -80,7 +80,7 @@ def make_front(facts: RunFacts) -> str:
 def _result(facts: RunFacts, split: str, pipeline: str) -> list[str]:
     """One entry of the index: the scores on one split."""
     values = [(name, score["value"]) for name, score in facts.metrics[split].items() if is_number(score.get("value"))]
-    source = _last(facts.data.get("files", {}).get(split, "")) or split
+    source = last_name(facts.data.get("files", {}).get(split, "")) or split
     top = ["  - task:", f"      type: {pipeline}", "    dataset:", f"      name: {quote(source)}", "      type: custom"]
     lines = [*top, f"      split: {quote(split)}", "    metrics:"]
     for name, value in values:
@@ -91,16 +91,6 @@ def _result(facts: RunFacts, split: str, pipeline: str) -> list[str]:
 
 def hub_metric(name: str) -> str:
     return next((theirs for part, theirs in HUB_METRICS.items() if part in name.lower()), name)
-
-
-def is_on_hub(base: str) -> bool:
-    """Whether this reads as a name on the hub; a folder that is here may look the same."""
-    return bool(HUB_NAME.fullmatch(base)) and not Path(base).exists()
-
-
-def _last(path: str) -> str:
-    """A file's or folder's own name: where it lay on somebody's disk is nobody's business."""
-    return PurePosixPath(PureWindowsPath(path).as_posix()).name
 
 
 def _section(heading: str, inside: str) -> str:
@@ -121,7 +111,7 @@ def _rows(head: Sequence[str], rows: Sequence[Sequence[Any]], numbers: Sequence[
 
 
 def _introduce(facts: RunFacts) -> str:
-    base = facts.base if is_on_hub(facts.base) else _last(facts.base)
+    base = facts.base if is_on_hub(facts.base) else last_name(facts.base)
     how = "pretrained further" if facts.task in ("mask", "pretrain") else "fine-tuned"
     told = f"{name_task(facts)}" + (f": {plain(base)}, {how}" if base else "")
     told += " with bertsmith" + (f" {plain(facts.version)}" if facts.version else "")
@@ -178,7 +168,8 @@ def _data(facts: RunFacts) -> str:
     data = facts.data
     counts, files = data.get("counts", {}), data.get("files", {})
     splits = dict.fromkeys([*counts, *files])
-    rows = [[split, f"{counts[split]:,}" if split in counts else "", _last(files.get(split, ""))] for split in splits]
+    known = {split: f"{counts[split]:,}" if split in counts else "" for split in splits}
+    rows = [[split, count, last_name(files.get(split, ""))] for split, count in known.items()]
     found = [f"- {plain(finding.get('sentence', ''))}" for finding in data.get("findings", [])]
     told = f"The check of the data found:\n\n{chr(10).join(found)}" if found else ""
     facts_table = _rows(["", ""], flatten(data.get("facts", {})))

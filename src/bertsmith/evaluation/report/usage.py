@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from bertsmith.evaluation.report.facts import RunFacts
 from bertsmith.evaluation.report.markup import plain, quote, visible
+from bertsmith.evaluation.report.wording import is_on_hub, last_name
 
 FOLDER = "path/to/this/folder"
 
@@ -152,9 +153,10 @@ def use_transformers(facts: RunFacts) -> str:
 def use_peft(facts: RunFacts) -> str:
     kind = CLASSES[facts.task]
     outputs = f", num_labels={len(facts.labels) or 1}" if facts.task in ("classify", "regress", "tag") else ""
+    base = facts.base if is_on_hub(facts.base) else f"path/to/{last_name(facts.base)}"
     return (
         f"from peft import PeftModel\nfrom transformers import {kind}\n\n"
-        f'base = {kind}.from_pretrained({quote(facts.base)}{outputs})\n'
+        f'base = {kind}.from_pretrained({quote(base)}{outputs})\n'
         f'model = PeftModel.from_pretrained(base, "{FOLDER}")'
     )
 

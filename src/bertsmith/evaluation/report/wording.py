@@ -1,6 +1,8 @@
 """Facts in words that the page and the card share: what kind of run it was, how fast, with which settings."""
 
+import re
 from collections.abc import Sequence
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from bertsmith.data.findings import counted
@@ -16,6 +18,7 @@ from bertsmith.evaluation.report.numbers import (
 )
 
 LONGEST = 40  # items of a list
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]*[A-Za-z0-9]")
 MATCHES = {"embed": "Vectors of texts that lie near where texts belong together", "rerank": "Ranking texts for a query"}
 
 
@@ -100,6 +103,16 @@ def describe_cutting(lengths: Lengths) -> str:
     part = f" ({show_share(lost, lengths['tokens'])})" if lengths.get("tokens") else ""
     unseen = f": {counted(lost, 'token')}{part} {'is' if lost == 1 else 'are'} not seen" if lost else ""
     return f"{told} and {are} cut{f' (policy {policy})' if policy else ''}{unseen}."
+
+
+def is_on_hub(base: str) -> bool:
+    """Whether this reads as a name on the hub; a folder that is here may look the same."""
+    return bool(HUB_NAME.fullmatch(base)) and not Path(base).exists()
+
+
+def last_name(path: str) -> str:
+    """A file's or folder's own name: where it lay on somebody's disk is nobody's business."""
+    return PurePosixPath(PureWindowsPath(path).as_posix()).name
 
 
 def flatten(values: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
