@@ -153,3 +153,13 @@ def test_a_modernbert_head_leaves_out_in_training_what_the_reference_does(head, 
     reference = make_reference("modernbert", head, classifier_dropout=0.4)
     network = load_saved(reference, tmp_path).network
     assert network.heads[head].dropout == (reference.drop.p if hasattr(reference, "drop") else 0)
+
+
+@pytest.mark.parametrize("family, own", [("distilbert", "seq_classif_dropout"), ("deberta-v3", "cls_dropout")])
+@pytest.mark.parametrize("head", ["classify", "tag", "choose"])
+def test_a_head_leaves_out_by_the_names_of_its_family(family, own, head, tmp_path):
+    encoders = "dropout" if family == "distilbert" else "hidden_dropout_prob"
+    reference = make_reference(family, head, **{own: 0.4, encoders: 0.3})
+    checkpoint = load_saved(reference, tmp_path)
+    assert checkpoint.network.heads[head].dropout == reference.dropout.p
+    assert checkpoint.family.settings(checkpoint.config, checkpoint.settings)[own] == 0.4

@@ -21,7 +21,7 @@ CASES = {
 @pytest.mark.parametrize("reads, at, expected", CASES.values(), ids=CASES)
 def test_the_gradients_are_those_of_all_places(reads, at, expected):
     torch.manual_seed(0)
-    network = Network(CONFIG, {"answer": HeadShape(reads=reads, outputs=3, drops=False)}).double()
+    network = Network(CONFIG, {"answer": HeadShape(reads=reads, outputs=3)}).double()
     for parameter in network.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
     at = None if at is None else torch.tensor(at)

@@ -5,7 +5,13 @@ import shutil
 
 import numpy as np
 import pytest
+import torch
+from peft import PeftModel
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
+from training.made import make_folder
+from transformers import AutoModel, AutoTokenizer
 
 import bertsmith
 from bertsmith.errors import BertsmithError
@@ -51,6 +57,27 @@ def house(run, bert):
     bertsmith.export_model(bert.ours.folder, place, to="compact", store="fp32", adapters={"search": run.folder},
                            defaults={"embed": "search"})  # fmt: skip
     return bertsmith.load(place, device="cpu")
+
+
+def test_a_base_with_a_pooler_learns_vectors_too(tmp_path):
+    """As nearly all that sentence-transformers has: a bare BERT, whose pooler no vector reads."""
+    base = make_folder(tmp_path / "base")
+    files = write_pairs(tmp_path / "train.csv", 16, 1), write_pairs(tmp_path / "dev.csv", 8, 2)
+    run = bertsmith.finetune("embed", *files, lora=4, model=base, out=tmp_path / "run", **LEARN)
+    theirs = PeftModel.from_pretrained(AutoModel.from_pretrained(base), run.folder).eval()
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    with torch.no_grad():
+        hidden = theirs(**tokenizer("good plain 7", return_tensors="pt")).last_hidden_state[0].mean(dim=0)
+    wanted = (hidden / hidden.norm()).numpy()
+    np.testing.assert_allclose(run.model.embed("good plain 7"), wanted, atol=1e-5)
+    # An older version wrote the pooler too, by its name under a head.
+    pooler = {f"base_model.model.bert.pooler.dense.{part}": tensor.contiguous()
+              for part, tensor in AutoModel.from_pretrained(base).pooler.dense.state_dict().items()}  # fmt: skip
+    file = run.folder / "adapter_model.safetensors"
+    with safe_open(file, "pt") as known:
+        notes = json.dumps({**json.loads(known.metadata()["bertsmith"]), "head": "pool"})
+    save_file({**load_file(file), **pooler}, file, {"bertsmith": notes})
+    np.testing.assert_allclose(bertsmith.load(run.folder, device="cpu").embed("good plain 7"), wanted, atol=1e-5)
 
 
 def test_it_is_an_adapter_and_gives_other_vectors_than_its_base(run, bert):

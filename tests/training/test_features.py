@@ -18,6 +18,7 @@ from bertsmith.data.batch import Batch
 from bertsmith.errors import BertsmithError
 from bertsmith.layers.mixing import LAYERS, FeatureShape
 from bertsmith.models.checkpoint import load_checkpoint, save_checkpoint
+from bertsmith.models.featured import ENCODER
 from bertsmith.models.fitting import fit_head
 from bertsmith.tasks.predicting import Predictor
 from bertsmith.tasks.task import Row
@@ -180,6 +181,17 @@ def test_the_key_tells_encoders_rows_and_layers_apart(deep_model):
             find_key(encoder, rows[::-1], "mix"), find_key(encoder, rows[:-1], "mix"), find_key(encoder, moved, "mix"),
             find_key(encoder, rows, "last")]  # fmt: skip
     assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("part", ["relative.", "convolution."])
+def test_what_tells_layers_of_distances_and_neighbours_is_the_encoders(part, tmp_path):
+    network = load_saved(make_reference("deberta-v2", ""), tmp_path).network
+    encoder = fingerprint_encoder(network)
+    found = {name: p for name, p in network.named_parameters() if name.startswith(part)}
+    assert found and all(name.startswith(ENCODER) for name in found)
+    with torch.no_grad():
+        next(iter(found.values())).add_(1e-3)
+    assert fingerprint_encoder(network) != encoder
 
 
 def test_another_run_finds_the_features_of_the_first(deep_model, tmp_path, monkeypatch):
@@ -351,7 +363,10 @@ def test_without_features_nothing_changes(deep_model):
         assert torch.equal(network(batch), network.encode(batch))
 
 
-@pytest.mark.parametrize("family", ["bert", "roberta", "albert", "distilbert", "electra", "modernbert"])
+FAMILIES = ["bert", "roberta", "albert", "distilbert", "electra", "modernbert", "mpnet", "deberta-v2"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 def test_every_family_keeps_its_encoder_where_others_find_it(family, tmp_path):
     reference = make_reference(family, "")
     base = load_saved(reference, tmp_path / "base")

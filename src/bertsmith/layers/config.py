@@ -73,6 +73,9 @@ class Config:
         return bool(self.window and layer % self.global_every)
 
 
+Drops = Literal["", "dropout", "head_dropout"]
+
+
 @dataclass(frozen=True)
 class HeadShape:
     """What a head reads and computes: `reads` -> [dense -> activation -> [norm]] -> [out]."""
@@ -84,4 +87,4 @@ class HeadShape:
     norm: bool = False
     bias: bool = True  # of the dense layer
     tied: bool = False  # the output matrix is the word table
-    drops: bool = False  # whether training drops some of what the output layer reads
+    drops: Drops = ""  # which share of the config training drops of what the output layer reads

@@ -19,7 +19,7 @@ class Head(nn.Module):
         super().__init__()
         reads = reads or config.width
         self.shape = shape
-        self.dropout = config.head_dropout if shape.drops else 0.0
+        self.dropout = getattr(config, shape.drops) if shape.drops else 0.0
         width = shape.dense or reads
         self.dense = Linear(reads, width, shape.bias) if shape.dense else None
         self.norm = nn.LayerNorm(width, eps=config.eps, bias=config.norm_bias) if shape.norm else None

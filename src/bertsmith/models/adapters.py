@@ -92,7 +92,7 @@ def read_adapter(folder: Path, base: Checkpoint, is_bare: bool = False) -> Check
     _check_base(folder, base, notes)
     heads = _find_head(folder, base, tensors, notes, settings)
     if not any(head.suffix for head in heads.values()):
-        tensors = {name.removeprefix(f"{base.family.prefix}."): tensor for name, tensor in tensors.items()}
+        tensors = {_bare(name, f"{base.family.prefix}."): tensor for name, tensor in tensors.items()}
     shapes = {name: head.shape(base.config, _outputs(name, head, tensors, base)) for name, head in heads.items()}
     network = share_network(base.network, shapes)
     checkpoint = Checkpoint(base.family, base.config, heads, network, _settings(folder, base, heads, shapes))
@@ -138,8 +138,9 @@ def take_adapter(checkpoint: Checkpoint, folder: Path) -> None:
 
 def write_adapter(checkpoint: Checkpoint, folder: Path, base: Path) -> None:
     """adapter_model.safetensors and adapter_config.json, as `peft` has them."""
-    # That for masked tokens is the base's own: `peft` would save it without the matrix that is the word table.
-    name = None if "mask" in checkpoint.heads else next(iter(checkpoint.heads), None)
+    # That for masked tokens is the base's own: `peft` would save it without the matrix that is the word table. A bare
+    # encoder's pooler is, too: nothing that learns reads it.
+    name = None if checkpoint.heads.keys() & {"mask", "pool"} else next(iter(checkpoint.heads), None)
     write_member(checkpoint, name, folder, give_lora(checkpoint))
     low: Any = next(m.low for m in checkpoint.network.modules() if isinstance(m, Linear) and m.low is not None)
     head = checkpoint.heads[name] if name else None
@@ -232,10 +233,15 @@ def _find_head(
         if any(".lora_" not in tensor for tensor in tensors):
             raise BertsmithError(f"{folder / ADAPTER_CONFIG} does not say what its head is for (task_type).")
         is_under = any(tensor.startswith(f"{base.family.prefix}.") for tensor in tensors)
-        return dict(base.heads) if is_under else {}
+        return {each: head for each, head in base.heads.items() if is_under or each == "pool"}
     if name not in known:
         raise BertsmithError(f"{folder} has a head for {name}, which the family {base.family.name} does not have.")
     return {name: known[name]}
+
+
+def _bare(name: str, prefix: str) -> str:
+    """As a matrix of a bare encoder is called; its pooler, that older adapters have, keeps the name that heads have."""
+    return name.removeprefix(prefix) if ".lora_" in name else name
 
 
 def _outputs(name: str, head: FamilyHead, tensors: Mapping[str, Tensor], base: Checkpoint) -> int:

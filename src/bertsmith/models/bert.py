@@ -54,6 +54,7 @@ IGNORED = {
 
 def heads(settings: Settings) -> dict[str, FamilyHead]:
     pooled: Any = {"reads": "first", "dense": "width", "activation": "tanh"}
+    classifier = {**POOLER, "out": "classifier"}
     return {
         "mask": FamilyHead("ForMaskedLM", MASK, dense="embed_width", norm=True, outputs="vocabulary"),
         "follows": FamilyHead(
@@ -62,9 +63,9 @@ def heads(settings: Settings) -> dict[str, FamilyHead]:
             labels=name_pairs(settings, "next"),
             **pooled,
         ),
-        "classify": FamilyHead("ForSequenceClassification", {**POOLER, "out": "classifier"}, **pooled, drops=True),
-        "choose": FamilyHead("ForMultipleChoice", {**POOLER, "out": "classifier"}, **pooled, drops=True),
-        "tag": FamilyHead("ForTokenClassification", {"out": "classifier"}, drops=True),
+        "classify": FamilyHead("ForSequenceClassification", classifier, **pooled, drops="head_dropout"),
+        "choose": FamilyHead("ForMultipleChoice", classifier, **pooled, drops="head_dropout"),
+        "tag": FamilyHead("ForTokenClassification", {"out": "classifier"}, drops="head_dropout"),
         "span": FamilyHead("ForQuestionAnswering", {"out": "qa_outputs"}),
         "pool": FamilyHead("", POOLER, outputs="", **pooled),
     }

@@ -47,7 +47,7 @@ def heads(settings: Settings) -> dict[str, FamilyHead]:
         "mask": mask,
         "classify": pooled,
         "choose": replace(pooled, suffix="ForMultipleChoice"),
-        "tag": found["tag"],
+        "tag": replace(found["tag"], drops="dropout"),
         "span": found["span"],
     }
 

@@ -32,9 +32,15 @@ def heads(settings: Settings) -> dict[str, FamilyHead]:
         "mask": replace(found["mask"], names=MASK),
         "classify": pooled,
         "choose": replace(pooled, suffix="ForMultipleChoice"),
-        "tag": found["tag"],
+        "tag": replace(found["tag"], drops="dropout"),
         "span": found["span"],
     }
+
+
+def read(settings: Settings) -> dict[str, object]:
+    """BERT's refusals alone: what a head drops has a name of its own here, which is among the fields."""
+    bert.read(settings)
+    return {}
 
 
 FAMILY = replace(
@@ -59,6 +65,7 @@ FAMILY = replace(
     heads=heads,
     fixed={"segments": 0, "eps": 1e-12},
     defaults={"vocabulary": 30522, "depth": 6, "head_dropout": 0.2},
+    read=read,
     ignored={
         "{}.embeddings.position_ids": "a buffer that counts from 0",
         "vocab_projector.weight": "tied to the word table",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from bertsmith.errors import BertsmithError
-from bertsmith.layers.config import Config, HeadShape
+from bertsmith.layers.config import Config, Drops, HeadShape
 
 Settings = dict[str, Any]  # the content of a config.json
 
@@ -42,7 +42,7 @@ class FamilyHead:
     bias: bool = True
     outputs: Literal["labels", "vocabulary", ""] = "labels"
     labels: tuple[str, ...] = ()  # what the outputs mean, where the family fixes it
-    drops: bool = False  # whether training drops some of what the output layer reads
+    drops: Drops = ""  # which share of the config training drops of what the output layer reads
     others: Mapping[str, str] = field(default_factory=dict)  # as `names`, in files of another form
 
     def shape(self, config: Config, labels: int) -> HeadShape:

@@ -17,7 +17,7 @@ from bertsmith.models.names import Names, names_of
 
 BLOCK = "features"
 OWN = "bertsmith."  # in front of the names of tensors
-ENCODER = ("embed.", "blocks.", "final_norm.")
+ENCODER = ("embed.", "relative.", "convolution.", "blocks.", "final_norm.")  # all that heads and `mix` are not
 WIDEST = 65_536  # of a BiLSTM
 
 

@@ -32,12 +32,12 @@ def heads(settings: Settings) -> dict[str, FamilyHead]:
         activation=activation("classifier_activation", settings.get("classifier_activation", "gelu")),
         norm=True,
         bias=settings.get("classifier_bias", False),
-        drops=True,
+        drops="head_dropout",
     )
     tokens = replace(first, reads="tokens")
     decoder = {**HEAD, "out.weight": "decoder.weight", "out.bias": "decoder.bias"}
     return {
-        "mask": replace(tokens, suffix="ForMaskedLM", names=decoder, outputs="vocabulary", drops=False),
+        "mask": replace(tokens, suffix="ForMaskedLM", names=decoder, outputs="vocabulary", drops=""),
         "classify": first,
         "choose": replace(first, suffix="ForMultipleChoice"),
         "tag": replace(tokens, suffix="ForTokenClassification"),
