@@ -128,6 +128,8 @@ def test_what_was_cut_is_said(real, place, tmp_path):
         (["--data", "reviews.csv", "--model", "encoder"], 1, "has no head for any of"),
         (["--data", "reviews.csv", "--model", "train", "--task", "classify"], 1, "has no head"),
         (["--data", "reviews.csv", "--model", "reviews", "--swap"], 2, "--swap trains, which only --benchmark does"),
+        (["--data", "squad.json", "--predictions", "reviews.csv"], 1, "one JSON object is needed"),
+        (["--data", "reviews.csv", "--predictions", "squad.json"], 1, "for questions and answers (SQuAD) only"),
         (["--benchmark", "gleu", "."], 2, "did you mean glue?"),
         (["--benchmark", "blimp", ".", "--swap"], 2, "--swap has no use with --benchmark blimp"),
         (["--data", "squad.json", "--predictions", "x", "--compare", "y"], 2, "leave --compare out"),
