@@ -223,12 +223,16 @@ def _score_predictions(
     name = str(predictions) if isinstance(predictions, str | Path) else "predictions"
     if not isinstance(predictions, str | Path | Mapping):
         raise BertsmithError(f"predictions must be a file or a dict, id to text, not {type(predictions).__name__}.")
-    texts = read_json(Path(predictions)) if isinstance(predictions, str | Path) else dict(predictions)
+    if choose_kind(None, table, columns) != "span":
+        raise BertsmithError("predictions are scored for questions and answers (SQuAD) only; give that kind of data.")
+    try:
+        texts = read_json(Path(predictions)) if isinstance(predictions, str | Path) else dict(predictions)
+    except BertsmithError as error:  # the lines that `answer --out` writes, for one
+        told = str(error).rstrip(".")
+        raise BertsmithError(f"{told}; one JSON object is needed, ids with the answers' texts.") from error
     wrong = next((id for id, text in texts.items() if not isinstance(text, str)), None)
     if wrong is not None:
         raise BertsmithError(f"{name} must hold a text for each question's id, but holds none for {wrong!r}.")
-    if choose_kind(None, table, columns) != "span":
-        raise BertsmithError("predictions are scored for questions and answers (SQuAD) only; give that kind of data.")
     examples: Sequence[SpanExample] = _read(find_task("span"), table, columns, choices)
     missing = sum(example.id not in texts for example in examples)
     if missing == len(examples):

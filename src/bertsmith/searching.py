@@ -60,8 +60,9 @@ def index(
     globs = [only] if isinstance(only, str) else list_names("only", only)
     paths = find_files(folder, globs, place)
     if not paths:
-        called = ", ".join(f"*{ending}" for ending in KINDS) if not globs else "those globs among the texts"
-        raise BertsmithError(f"{folder} holds no text to search: no file is called {called} (hidden ones aside).")
+        kinds = ", ".join(f"*{ending}" for ending in KINDS)
+        none = f"no file of {kinds} is called {', '.join(globs)}" if globs else f"no file is called {kinds}"
+        raise BertsmithError(f"{folder} holds no text to search: {none} (hidden ones aside).")
     if not isinstance(model, Model):
         model = load(model, device=device, threads=threads)
     limit = model.embedder.limit

@@ -131,6 +131,7 @@ def test_answers_are_slices_of_the_context(ask, tmp_path):
     "verb, words, status, sentence",
     [
         ("classify", [], 2, "give a text, - for standard input, or --in FILE"),
+        ("answer", ["x", "--context", "-"], 2, "--context is a text or @FILE"),
         ("classify", ["x", "--in", "reviews.csv"], 2, "not both"),
         ("classify", ["x", "--text", "review"], 2, "give --in FILE too"),
         ("tag", ["x", "--aggregation", "last"], 2, "--aggregation"),

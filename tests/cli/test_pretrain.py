@@ -148,6 +148,8 @@ def test_a_file_is_read_with_the_flags_over_it(caught, real, tmp_path):
         (("--out", "m"), "--corpus is missing"),
         (("--corpus", "c"), "--out is missing"),
         (("--corpus", "c", "--out", "m", "--recipe", "brt"), "there is no recipe 'brt'"),
+        (("--corpus", "c", "--out", "m", "--preset", "bert-bass"), "there is no preset 'bert-bass'"),
+        (("--corpus", "c", "--out", "m", "--minutes", 1, "--max-steps", 2), "leave --max-steps and --epochs out"),
         (("--corpus", "c", "--out", "m", "--rate", "-1"), "rate is -1.0; it must be more than 0"),
         (("--corpus", "c", "--out", "m", "--lengths", "long"), "lengths is 'long'"),
         (("--corpus", "c", "--out", "m", "--tokens", "100"), "less than a row of 512"),

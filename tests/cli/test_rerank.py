@@ -34,6 +34,7 @@ def test_texts_come_from_the_command_a_file_or_a_pipe(real, judge, lines, verb):
         real(verb, "a good film", "--texts", lines / "lines.txt", *model),
         real(verb, "a good film", "--texts", lines / "table.csv", "--text", "what", *model),
         real(verb, "a good film", "--texts", "-", *model, stdin="\n".join(TEXTS).encode()),
+        real(verb, "a good film", "-", *model, stdin="\n".join(TEXTS).encode()),
     ]
     for ran in answers:
         assert ran.status == 0 and ran.err == ""
@@ -59,6 +60,7 @@ def test_a_terminal_gets_a_table(real, judge, verb, monkeypatch):
         (["rerank", "x"], 2, "give the texts behind the query or as --texts FILE, one of the two"),
         (["rerank", "x", "a", "--texts", "f"], 2, "give the texts behind the query or as --texts FILE, one of the two"),
         (["similar", "x"], 2, "give the other texts behind the first or as --texts FILE, one of the two"),
+        (["similar", "x", "-", "a"], 2, "- is standard input and stands alone, without other texts"),
         (["similar", "x", "a", "--text", "c"], 2, "a column was named, but no file; give --texts FILE too"),
         (["rerank", " ", "a"], 1, "the query is empty"),
         (["rerank", "x", "--texts", "nowhere.txt"], 1, "nowhere.txt does not exist"),

@@ -246,6 +246,8 @@ def test_a_folder_that_cannot_be_looked_into_is_a_note(folder, encoder, monkeypa
 def test_a_folder_without_texts_is_a_sentence(tmp_path, encoder):
     with pytest.raises(BertsmithError, match="holds no text to search"):
         index(tmp_path, encoder)
+    with pytest.raises(BertsmithError, match=r"no file of \*\.txt, .* is called \*\.rst, notes\.txt "):
+        index(tmp_path, encoder, only=["*.rst", "notes.txt"])
     (tmp_path / "empty.txt").write_text(" \n")
     with pytest.raises(BertsmithError, match="no text to search in 1 file; all of them are empty"):
         index(tmp_path, encoder)

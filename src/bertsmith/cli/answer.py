@@ -112,6 +112,8 @@ def read_asked(
 
 def read_context(given: str) -> str:
     """The text itself, or that of the file behind an @."""
+    if given == "-":  # it would be read as a text of one character, and never hold an answer
+        raise typer.BadParameter("--context is a text or @FILE; standard input gives questions, or both, by a tab.")
     if not given.startswith("@"):
         return decode(given, "--context")
     from bertsmith.data.decoding import decode as decode_file

@@ -10,6 +10,7 @@ import typer
 from bertsmith.cli.lists import parse_seeds
 from bertsmith.cli.options import ModelOptions
 from bertsmith.cli.output import drop_nan, wants_json, write_json, write_note, write_table
+from bertsmith.errors import BertsmithError
 
 PANEL = "Benchmark"
 
@@ -82,9 +83,14 @@ def run_benchmark(
 ) -> None:  # fmt: skip
     """Runs it, shows the medians, and ends the command with status 1 where a run failed."""
     import bertsmith
+    from bertsmith.evaluation.benchmarks import find_benchmark
     from bertsmith.evaluation.tables import NUMBERS, benchmark_notes, benchmark_rows
 
     name = str(asked.benchmark)
+    try:
+        find_benchmark(name)
+    except BertsmithError as error:
+        raise typer.BadParameter(str(error)) from error
     if folder is None:
         raise typer.BadParameter(f"--benchmark {name} needs the folder with its tasks: --benchmark {name} DIR.")
     if options.dtype != "float32":

@@ -83,6 +83,8 @@ def pretrain(
     given = {**shape, **asking, **training}
     if settings is None and (recipe or not model):  # else the rest is not known yet
         check_flags(recipe, given)
+    if minutes is not None and ("max_steps" in given or "epochs" in given):
+        raise typer.BadParameter("--minutes say how long; leave --max-steps and --epochs out.")
     asked = combine(read_settings(settings, recipe, model, given) if settings else {}, {**run, **given})
     require(asked, ("corpus",) if plan else ("corpus", "out"))
     is_first = os.environ.get("RANK", "0") == "0"  # of the processes of torchrun
@@ -98,6 +100,10 @@ def check_flags(recipe: str | None, given: Mapping[str, Any]) -> None:
     """A wrong value of a flag is a mistake in the command; the same value in a file is one in the file."""
     try:
         check_values(recipe, given)
+        if "preset" in given:
+            from bertsmith.models.families import find_preset
+
+            find_preset(given["preset"])
     except BertsmithError as error:
         raise typer.BadParameter(str(error)) from error
 

@@ -25,7 +25,14 @@ TopK = Annotated[int | None, typer.Option(metavar="N", min=1, help="Only so many
 def take_texts(
     given: Sequence[str] | None, file: str | None, column: str | None, format: str | None, ask: str
 ) -> list[str]:
-    """The texts of the command or of a file; `ask` says where the former stand, to one who gave both or none."""
+    """The texts of the command or of a file; `ask` says where the former stand, to one who gave both or none.
+
+    A `-` in place of texts is standard input, as in every verb.
+    """
+    if file is None and given and "-" in given:
+        if len(given) > 1:
+            raise typer.BadParameter("- is standard input and stands alone, without other texts.")
+        given, file = None, "-"
     if (file is None) == (not given):
         raise typer.BadParameter(f"give {ask} or as --texts FILE, one of the two.")
     if column is not None and file is None:
