@@ -104,8 +104,8 @@ def test_perplexity(real, folder, words, tmp_path):
         (["masked", "gone.txt"], 1, "gone.txt"),
         (["blimp", "blimp", "--sets", "structur"], 1, "did you mean structure"),
         (["blimp", "blimp", "--model", "plain"], 1, "no head to fill masks"),
-        (["blinp", "blimp"], 1, "; did you mean blimp?"),
-        (["perplexit", "text"], 1, "(there is glue, blimp, masked, perplexity); did you mean perplexity?"),
+        (["blinp", "blimp"], 2, "; did you mean blimp?"),
+        (["perplexit", "text"], 2, "(there is glue, blimp, masked, perplexity); did you mean perplexity?"),
     ],
 )
 def test_refusals(real, folder, monkeypatch, given, status, message):

@@ -250,7 +250,7 @@ def test_a_benchmark_in_a_pipe_and_a_failure(real, glue, tmp_path):
 @pytest.mark.parametrize(
     "words, status, said",
     [
-        (["--benchmark", "gleu", "glue"], 1, "; did you mean glue?"),
+        (["--benchmark", "gleu", "glue"], 2, "; did you mean glue?"),
         (["--benchmark", "glue"], 2, "--benchmark glue needs the folder with its tasks"),
         (["--benchmark", "glue", "glue", "--data", "x.csv"], 2, "--data has no use with --benchmark"),
         (["--benchmark", "glue", "glue", "--text", "a"], 2, "--text has no use with --benchmark"),
