@@ -143,14 +143,17 @@ def measure_tuned(house: House, wanted: list[str]) -> None:
 
 
 def make_starts(house: House) -> None:
+    """Of all models side by side: the whole grid where it is not known, else the best of it where its weights are gone."""
+    turns: list[Turn] = []
     for model in house.options.folders:
         rate = house.best_rate(model, "nli")
         if rate is None:
-            house.run(house.first(model, "nli"))
+            turns += house.first(model, "nli")
         elif house.start(Turn(model, "rte-warm", 1.0, 1)) is None:
             again = Turn(model, "nli", rate, 1)
             house.figures.rows.pop(again.name)
-            house.run([again])
+            turns.append(again)
+    house.run(turns)
 
 
 def measure_untrained(house: House, wanted: list[str]) -> None:

@@ -6,7 +6,7 @@ After `install()` this process knows the question `moved`. It is meant to teach 
 do not belong where they stand; CoLA gains by it) without a generator: a pass costs what one of masked words costs, and
 all hidden words stay asked for. Of the tokens that are not hidden so many are moved as make a quarter of the hidden
 ones, each to where the next of them stood, half a line away on the average; as many more are asked about that stayed.
-Without a measured lead it stays out of the package.
+`near` lets neighbours trade places, which only their order tells. Without a measured lead it stays out of the package.
 """
 
 import sys
@@ -30,25 +30,25 @@ from bertsmith.training import recipes
 
 NAME = "moved"
 SHARE = 4  # hidden tokens for one that is moved
-WEIGHTS = {"moved": 2.0, "moved-heavy": 10.0}  # recipe -> of the loss
+NEAR = "near"
+WEIGHTS = {"moved": 2.0, "moved-heavy": 10.0, NEAR: 10.0}  # recipe -> of the loss
 
 
 class MovedTokens(Objective):
-    name = NAME
     heads = ("mask",)
     alters = True
-    names = ("masked", NAME)
 
-    def __init__(self, masking: MaskedTokens, weight: float) -> None:
-        self.masking, self.weight = masking, weight
+    def __init__(self, masking: MaskedTokens, weight: float, name: str) -> None:
+        self.masking, self.weight, self.name = masking, weight, name
+        self.names = ("masked", name)
         self.judge: Head | None = None
 
     def expect(self, tokens: int, rows: int, done: float) -> dict[str, float]:
         places = self.masking.expect(tokens, rows, done)["masked"]
-        return {"masked": places, NAME: 2 * (places // SHARE)}
+        return {"masked": places, self.name: 2 * (places // SHARE)}
 
     def weights(self, done: float) -> dict[str, float]:
-        return {NAME: self.weight}
+        return {self.name: self.weight}
 
     def outline(self, tokens: int, rows: int, done: float) -> Outline | None:
         found = self.masking.outline(tokens, rows, done)
@@ -64,16 +64,11 @@ class MovedTokens(Objective):
         count = given["asked"] // SHARE if "asked" in given else torch.full((1,), most // 2, device=at.device)
         hidden = torch.zeros_like(batch.ids, dtype=torch.bool).scatter(0, at, asked.given["gold"] >= 0)
         free = ~(special[batch.ids] | hidden)
-        order = torch.argsort(torch.where(free, Fresh(batch).draw(), 2.0), stable=True)[:most]
-        rank = torch.arange(most, device=at.device)
-        is_asked, is_moved = (free[order] & (rank < one) for one in (2 * count, count))
-        # Those that move stand in the order of the text, behind them all others.
-        by_text = torch.where(is_moved, order, len(batch.ids)).sort(stable=True).indices
-        places, goes = order[by_text], is_moved[by_text]
-        put = torch.where(goes & goes.roll(1), batch.ids[places.roll(1)], batch.ids[places])
+        trade = trade_with_neighbours if self.name == NEAR else trade_along
+        places, is_asked, put = trade(batch, free, most, count)
         ids = asked.batch.ids.scatter(0, places, put)
         ids = torch.where(free, ids, asked.batch.ids)
-        judged, by_place = order.sort()
+        judged, by_place = places.sort()
         told = {"judged": judged, "is_judged": is_asked[by_place], "moved": ids[judged] != batch.ids[judged]}
         return Asked(batch.reading(ids), {**asked.given, **told})
 
@@ -87,7 +82,7 @@ class MovedTokens(Objective):
             self._judge(network, hidden, batch, given), given["moved"].float(), reduction="none"
         )
         found = self.masking.losses(network, hidden, batch, given)
-        return {**found, NAME: (torch.where(given["is_judged"], cost, 0.0).sum(), given["is_judged"].sum())}
+        return {**found, self.name: (torch.where(given["is_judged"], cost, 0.0).sum(), given["is_judged"].sum())}
 
     def measures(self, network: Network, hidden: Tensor, batch: Batch, given: Mapping[str, Tensor]) -> Summed:
         with torch.no_grad():
@@ -110,6 +105,33 @@ class MovedTokens(Objective):
         return scores[:, 0].float()
 
 
+def trade_along(batch: Batch, free: Tensor, most: int, count: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """`count` of the free places give their tokens on to the next of them: the places that are looked at, which of them
+    are asked about, and what stands there then."""
+    order = torch.argsort(torch.where(free, Fresh(batch).draw(), 2.0), stable=True)[:most]
+    rank = torch.arange(most, device=free.device)
+    is_asked, is_moved = (free[order] & (rank < one) for one in (2 * count, count))
+    # Those that move stand in the order of the text, behind them all others.
+    by_text = torch.where(is_moved, order, len(batch.ids)).sort(stable=True).indices
+    places, goes = order[by_text], is_moved[by_text]
+    put = torch.where(goes & goes.roll(1), batch.ids[places.roll(1)], batch.ids[places])
+    return places, is_asked[by_text], put
+
+
+def trade_with_neighbours(batch: Batch, free: Tensor, most: int, count: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The same of half as many pairs of neighbours that trade places; specials stand between rows, so none leaves its
+    own."""
+    even = len(free) // 2 * 2
+    drawn = Fresh(batch).draw()[:even:2]
+    both = free[:even:2] & free[1:even:2]
+    order = torch.argsort(torch.where(both, drawn, 2.0), stable=True)[: most // 2]
+    rank = torch.arange(len(order), device=free.device)
+    is_asked, is_moved = (both[order] & (rank < one) for one in (count, count // 2))
+    places = torch.stack([2 * order, 2 * order + 1], 1)
+    put = torch.where(is_moved[:, None], batch.ids[places.flip(1)], batch.ids[places])
+    return places.flatten(), is_asked.repeat_interleave(2), put.flatten()
+
+
 def find_moved(objective: Objective) -> Iterator[MovedTokens]:
     if isinstance(objective, MovedTokens):
         yield objective
@@ -121,17 +143,19 @@ def install() -> None:
     """Make the question and the recipes known to this process; others stay as they are."""
     if NAME in wording.HEADS:
         return
-    wording.HEADS[NAME] = ("mask",)
-    wording.ALTERING = (*wording.ALTERING, NAME)
+    for question in (NAME, NEAR):
+        wording.HEADS[question] = ("mask",)
+        wording.ALTERING = (*wording.ALTERING, question)
     smith = recipes.RECIPES["smith"]
     for name, weight in WEIGHTS.items():
-        asking = replace(smith.asking, asks=f"{NAME}:0.9,masked:0.1", replaced_weight=weight)
+        question = NEAR if name == NEAR else NAME
+        asking = replace(smith.asking, asks=f"{question}:0.9,masked:0.1", replaced_weight=weight)
         recipes.RECIPES[name] = replace(smith, name=name, asking=asking)
     make, attach = making.Maker._make, making.Made.attach
 
     def make_one(self: making.Maker, question: str, *given: object) -> Objective:
-        if question == NAME:
-            return MovedTokens(self._mask(), self.asking.replaced_weight)
+        if question in (NAME, NEAR):
+            return MovedTokens(self._mask(), self.asking.replaced_weight, question)
         return make(self, question, *given)  # type: ignore[arg-type]
 
     def attach_judge(self: making.Made, checkpoint: Checkpoint) -> None:

@@ -116,6 +116,8 @@ TRIALS = {
                        times=LONGER, recipe="moved"),
     "moved-heavy-120": Trial("", "a point more of CoLA than moved-120, a point of masked words below it", times=LONGER,
                              recipe="moved-heavy"),
+    "near-120": Trial("", "CoLA 5 points above smith-120, masked words a point below; the other tasks as they are",
+                      times=LONGER, recipe="near"),
     "causal-120": Trial("--asks causal:0.25,masked:0.75",
                         "half a point more masked words than smith-120 and a point more of BLiMP, tasks within noise",
                         times=LONGER),
