@@ -143,7 +143,7 @@ def measure_tuned(house: House, wanted: list[str]) -> None:
 
 
 def make_starts(house: House) -> None:
-    """Of all models side by side: the whole grid where it is not known, else the best of it where its weights are gone."""
+    """Of all models side by side: the grid where it is not known, else the best of it where its weights are gone."""
     turns: list[Turn] = []
     for model in house.options.folders:
         rate = house.best_rate(model, "nli")
