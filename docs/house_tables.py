@@ -136,7 +136,7 @@ def house_cost() -> str:
 def proxies() -> str:
     """Every trial with what was expected of it and what came of it."""
     parts = []
-    for found in read_results("proxies.json"):
+    for found in read_results("proxies*.json"):
         rows = []
         for row in (row for row in found["rows"] if "masked" in row):
             masked, words, blimp = row["masked"], row.get("words", {}), row.get("blimp", {})
