@@ -25,7 +25,7 @@ from pretrained import held_out_batches
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from bertsmith.data.shards import Corpus
+from bertsmith.data.shards import TOKENIZER, Corpus
 
 LENGTH = 128
 RATE, DECAY, MOMENTUM, ROW_MEMORY = 2e-3, 0.05, 0.95, 0.95
@@ -60,29 +60,42 @@ class Plain(nn.Module):
     def matrices(self) -> list[nn.Parameter]:
         return [self.qkv, self.out, self.up, self.down]
 
+    def forward(self, ids: Tensor, at: Tensor, gold: Tensor) -> tuple[Tensor, Tensor]:
+        """The sum of the losses at the places `at` of the rows, laid end to end, and how many are right."""
+        kind = torch.bfloat16 if ids.is_cuda else torch.float32
+        table = self.table.to(kind)
+        x = norm(F.embedding(ids, table))
+        # Of the parts of a stack each has its gradient, which are put together once.
+        qkv = self.qkv.to(kind).view(self.depth, -1, self.qkv.shape[-1]).unbind()
+        out, up, down = (p.to(kind).unbind() for p in (self.out, self.up, self.down))
+        scalars = [p.to(kind).unbind() for p in (self.first, self.skips, self.values)]
+        start, saved, values = x, [], None
+        for i in range(self.depth):
+            mirrored = saved[self.depth - 1 - i] if i >= (self.depth + 1) // 2 else None
+            shares = [some[i] for some in scalars]
+            x, v = self.layer(x, start, mirrored, values, shares, (qkv[i], out[i], up[i], down[i]))
+            values = v if values is None else values
+            saved.append(x)
+        return self.score(x, at, gold, table)
+
+    def layer(self, x: Tensor, start: Tensor, mirrored: Tensor | None, values: Tensor | None,
+              shares: list[Tensor], weights: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:  # fmt: skip
+        qkv, out, up, down = weights
+        x = x + shares[0] * start + (0 if mirrored is None else shares[1] * mirrored)
+        q, k, v = (y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in (norm(x) @ qkv.T).chunk(3, -1))
+        mixed = v if values is None else v + shares[2] * values
+        read = F.scaled_dot_product_attention(self.turn(norm(q)), self.turn(norm(k)), mixed)
+        x = x + read.transpose(1, 2).flatten(2) @ out.T
+        return x + F.relu(norm(x) @ up.T).square() @ down.T, v
+
     def turn(self, x: Tensor) -> Tensor:
         a, b = x.chunk(2, -1)
         cos, sin = self.cos.to(x.dtype), self.sin.to(x.dtype)
         return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
 
-    def forward(self, ids: Tensor, at: Tensor, weights: dict[str, Tensor]) -> Tensor:
-        """The scores of all words at the places `at` of the rows, laid end to end."""
-        w, x = weights, norm(F.embedding(ids, weights["table"]))
-        start, saved, values = x, [], None
-        shape = *ids.shape, self.heads, -1
-        for i in range(self.depth):
-            x = x + w["first"][i] * start
-            if i >= (self.depth + 1) // 2:
-                x = x + w["skips"][i] * saved[self.depth - 1 - i]
-            y = norm(x)
-            q, k, v = ((y @ w["qkv"][3 * i + n].T).view(shape).transpose(1, 2) for n in range(3))
-            values = v if values is None else values
-            v = v + w["values"][i] * values
-            read = F.scaled_dot_product_attention(self.turn(norm(q)), self.turn(norm(k)), v)
-            x = x + read.transpose(1, 2).flatten(2) @ w["out"][i].T
-            x = x + F.relu(norm(x) @ w["up"][i].T).square() @ w["down"][i].T
-            saved.append(x)
-        return norm(x.flatten(0, 1)[at]) @ w["table"].T
+    def score(self, x: Tensor, at: Tensor, gold: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+        scores = (norm(x.flatten(0, 1)[at]) @ table.T).float()
+        return F.cross_entropy(scores, gold, reduction="sum"), (scores.argmax(-1) == gold).sum()
 
 
 class Muon:
@@ -130,46 +143,43 @@ def hide(ids: Tensor, share: float, specials: Tensor, mask: int, vocab: int) -> 
 def train(model: Plain, rows: Tensor, corpus: Corpus, options: argparse.Namespace) -> dict[str, Any]:
     device, vocab = rows.device, model.table.shape[0]
     specials = torch.tensor([*corpus.specials.values()], device=device)
-    kind = torch.bfloat16 if device.type == "cuda" else torch.float32
     matrices = model.matrices()
     rest = [p for p in model.parameters() if all(p is not one for one in matrices)]
     muon = Muon(matrices)
     adam = torch.optim.AdamW(rest, lr=RATE, betas=(0.9, 0.98), weight_decay=DECAY, fused=True)
-    forward = torch.compile(model) if device.type == "cuda" else model
+    if device.type == "cuda":
+        model.layer, model.score = torch.compile(model.layer), torch.compile(model.score, dynamic=True)
     torch.manual_seed(options.seed)
-    order, step, tokens, log = torch.randperm(len(rows), device=device), 0, 0, []
-    place, start, away = 0, time.perf_counter(), 0.0
-    seen: set[tuple[int, int]] = set()
+    order, step, tokens, place, log = torch.randperm(len(rows), device=device), 0, 0, 0, []
+    start, away, is_known = time.perf_counter(), 0.0, device.type == "cpu"
     while True:
         done = step / options.steps if options.steps else (time.perf_counter() - start - away) / options.seconds
         if done >= 1:
             break
-        rate = min(done / 0.01 + 1 / (1 + 100 * (step + 1)), 1.0, (1 - done) / 0.5)
-        count = options.tokens // LENGTH // (2 if done < 0.4 else 1)
-        if place + count > len(rows):
-            order, place = torch.randperm(len(rows), device=device), 0
-        ids = rows[order[place : place + count]].long()
-        share = round(32 * (0.3 - 0.15 * done)) / 32  # few shapes, as each is compiled
-        shape, begun = (count, round(share * LENGTH)), time.perf_counter()
-        given, at, gold = hide(ids, share, specials, corpus.specials["mask"], vocab)
-        weights = {name: p.to(kind) for name, p in model.named_parameters()}
-        loss = F.cross_entropy(forward(given, at, weights).float(), gold)
-        loss.backward()
+        begun = time.perf_counter()
+        rate = min((done + 1e-3) / 0.01, 1.0, (1 - done) / 0.5) * RATE
+        passes, each = (1 if done < 0.4 else 2), options.tokens // LENGTH // 2
+        for _ in range(passes):
+            if place + each > len(rows):
+                order, place = torch.randperm(len(rows), device=device), 0
+            ids = rows[order[place : place + each]].long()
+            given, at, gold = hide(ids, 0.3 - 0.15 * done, specials, corpus.specials["mask"], vocab)
+            loss, _ = model(given, at, gold)
+            (loss / (passes * len(gold))).backward()
+            place, tokens = place + each, tokens + ids.numel()
         for group in adam.param_groups:
-            group["lr"] = rate * RATE
+            group["lr"] = rate
         adam.step()
-        muon.step(rate * RATE)
+        muon.step(rate)
         model.zero_grad()
-        if shape not in seen:
-            seen.add(shape)
-            float(loss)
-            if device.type == "cuda":
-                away += time.perf_counter() - begun
-        step, place, tokens = step + 1, place + count, tokens + ids.numel()
-        if step % 50 == 0:
-            log.append((step, round(float(loss), 4)))  # waits for the device, so the clock is its
+        step += 1
+        if step % 50 == 0 or not is_known:
+            log.append((step, round(float(loss.detach()) / len(gold), 4)))  # waits for the device: the clock is its own
             if step % 500 == 0:
                 print(f"step {step}, loss {log[-1][1]}", flush=True)
+        if not is_known:  # the first steps compile, the third is like all others
+            is_known = step == 3
+            away += time.perf_counter() - begun
     seconds = time.perf_counter() - start - away
     return {"steps": step, "tokens": tokens, "seconds": round(seconds, 1), "compiling_s": round(away, 1),
             "tokens_per_second": round(tokens / seconds), "curve": log[:: max(1, len(log) // 60)]}  # fmt: skip
@@ -183,17 +193,13 @@ def measure(model: Plain, folder: Path, device: torch.device) -> dict[str, float
 
     corpus = Corpus.open(folder, "held-out")
     objective = make_objective(Asking(), corpus, 0).objective
-    kind = torch.bfloat16 if device.type == "cuda" else torch.float32
-    weights = {name: p.to(kind) for name, p in model.named_parameters()}
     loss = right = places = 0.0
     for number, (batch, ordinary) in enumerate(held_out_batches(corpus, "rows", LENGTH, device)):
         torch.manual_seed(number)
         asked = objective.ask(batch, {}, ordinary, 1.0)
         at, gold = (asked.given[name][asked.given["gold"] >= 0] for name in ("at", "gold"))
-        scores = model(asked.batch.ids.view(-1, LENGTH), at, weights).float()
-        loss += float(F.cross_entropy(scores, gold, reduction="sum"))
-        right += float((scores.argmax(-1) == gold).sum())
-        places += len(gold)
+        found = model(asked.batch.ids.view(-1, LENGTH), at, gold)
+        loss, right, places = loss + float(found[0]), right + float(found[1]), places + len(gold)
     return {"accuracy": right / places, "loss": loss / places, "places": places}
 
 
@@ -220,8 +226,9 @@ def main() -> None:
     device, corpus = torch.device(options.device), Corpus.open(options.rows)
     torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
-    vocab = -(-len(json.loads((options.rows / "tokenizer" / "tokenizer.json").read_text())["model"]["vocab"]) // 64) * 64
-    model = Plain(vocab, options.depth, options.width, options.heads or max(1, options.width // 64)).to(device)
+    words = json.loads((options.rows / TOKENIZER / "tokenizer.json").read_text(encoding="utf-8"))["model"]["vocab"]
+    heads = options.heads or max(1, options.width // 64)
+    model = Plain(-(-len(words) // 64) * 64, options.depth, options.width, heads).to(device)
     found = train(model, read_rows(corpus).to(device), corpus, options)
     found["masked"] = measure(model, options.rows, device)
     shape = {"depth": options.depth, "width": options.width, "parameters": sum(p.numel() for p in model.parameters())}
