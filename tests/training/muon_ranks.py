@@ -30,8 +30,7 @@ def train(weights: nn.ParameterDict, rows: bool) -> dict[str, torch.Tensor]:
         {"params": some, "muon": is_matrix, "weight_decay": 0.1, "share": 1.0, "layer": layer}
         for (is_matrix, layer), some in parted.items()
     ]
-    stacked = {parameter: 2 for parameter in weights.values() if parameter.shape == (12, 6)}
-    optimizer = Muon(groups, stacked, rows=rows, lr=RATE, betas=(0.9, 0.95), eps=1e-8, fused=True)
+    optimizer = Muon(groups, rows=rows, lr=RATE, betas=(0.9, 0.95), eps=1e-8, fused=True)
     for step in range(STEPS):
         chance = torch.Generator().manual_seed(100 + step)
         for parameter in weights.values():

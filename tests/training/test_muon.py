@@ -7,11 +7,8 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from training import muon_ranks
 
-from bertsmith.models.fresh import make_fresh
 from bertsmith.training.muon import Muon, orthogonalize
-from bertsmith.training.optimizer import give_state, set_rates, take_state
-from bertsmith.training.optimizer import make_optimizer as make_network_optimizer
-from bertsmith.training.recipes import find_recipe
+from bertsmith.training.optimizer import give_state, take_state
 
 sizes = st.integers(2, 24)
 
@@ -175,44 +172,6 @@ def test_processes_that_share_the_work_come_to_what_one_does(shared, spread, row
         assert all(torch.equal(file[name], files[0][name]) for file in files), name
         if name in before:
             assert (tensor - before[name]).abs().max() > 0.2 * muon_ranks.RATE, name
-
-
-@pytest.mark.parametrize("rows", [True, False])
-def test_matrices_that_are_stacked_step_as_they_would_one_by_one(rows):
-    (whole,), vectors = [torch.nn.Parameter(make_matrix(12, 6, 1))], [torch.nn.Parameter(torch.ones(3))]
-    parts = [torch.nn.Parameter(part.clone()) for part in whole.detach().chunk(3)]
-    optimizers = [make_optimizer([whole], vectors, decay=0.1), make_optimizer(parts, [], decay=0.1)]
-    optimizers[0].stacked = {whole: 3}
-    for step in range(4):
-        give_gradients([whole, *vectors], step)
-        for part, gradient in zip(parts, whole.grad.chunk(3), strict=True):
-            part.grad = gradient.clone()
-        for optimizer in optimizers:
-            optimizer.rows = rows
-            optimizer.step()
-    torch.testing.assert_close(whole.detach(), torch.cat(parts).detach(), rtol=0, atol=0.01 * 0.02)
-
-
-def test_queries_keys_and_values_turn_apart_and_so_do_both_halves_of_a_gated_layer():
-    """A step of a whole network: each matrix by itself has singular values that are alike, not the stack of them."""
-    sizes = {"depth": 2, "width": 32, "heads": 4, "inner": 48, "vocabulary": 64, "positions": 32}
-    network = make_fresh("modernbert-base", ("mask",), sizes, {}).network
-    chosen = find_recipe("smith", {"weight_decay": 0.0, "rate": 0.02}).training
-    optimizer = make_network_optimizer(network, chosen)
-    set_rates(optimizer, 0.02)
-    optimizer.rows = False  # the matrices as they are turned
-    stacks = {f"blocks.{layer}.{name}.weight": count for layer in range(2)
-              for name, count in (("attention.qkv", 3), ("feed.up", 2), ("attention.out", 1))}  # fmt: skip
-    named = dict(network.named_parameters())
-    before = {name: named[name].detach().clone() for name in stacks}
-    give_gradients(named.values(), 1)
-    optimizer.step()
-    for name, count in stacks.items():
-        change = named[name].detach() - before[name]
-        assert change.square().mean().sqrt() == pytest.approx(0.2 * 0.02, rel=0.1)
-        for part in change.chunk(count):
-            values = torch.linalg.svdvals(part)
-            assert values.max() / values.min() < 1.8, name
 
 
 def test_layers_that_learn_at_other_rates_step_apart():

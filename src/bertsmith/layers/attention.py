@@ -24,7 +24,7 @@ class Attention(nn.Module):
         self.heads = config.heads
         self.dropout, self.attention_dropout = config.dropout, config.attention_dropout
         self.window = config.window if config.is_local(layer) else 0
-        self.qkv = Linear(config.width, 3 * config.width, config.bias, stacked=3)
+        self.qkv = Linear(config.width, 3 * config.width, config.bias)
         self.out = Linear(config.width, config.width, config.bias)
 
     def forward(

@@ -19,8 +19,7 @@ class FeedForward(nn.Module):
         self.activation = config.activation
         self.gated = config.gated
         self.dropout = config.dropout
-        parts = 2 if config.gated else 1
-        self.up = Linear(config.width, parts * config.inner, config.bias, stacked=parts)
+        self.up = Linear(config.width, config.inner * (2 if config.gated else 1), config.bias)
         self.down = Linear(config.inner, config.width, config.bias)
 
     def forward(self, x: Tensor, add: Tensor, is_end: bool = False) -> Tensor:

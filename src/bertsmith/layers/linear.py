@@ -21,10 +21,9 @@ TOKENS_HINT = 256  # oneDNN picks the block layout for about this many rows; mea
 
 
 class Linear(nn.Module):
-    def __init__(self, inputs: int, outputs: int, bias: bool = True, stacked: int = 1) -> None:
-        """`stacked`: of so many matrices, one below the other, for one product; an optimizer may tell them apart."""
+    def __init__(self, inputs: int, outputs: int, bias: bool = True) -> None:
         super().__init__()
-        self.size, self.stacked = (outputs, inputs), stacked
+        self.size = (outputs, inputs)
         self.weight: nn.Parameter | None = nn.Parameter(torch.empty(outputs, inputs))
         self.bias = nn.Parameter(torch.empty(outputs)) if bias else None
         self.packed: Tensor | None = None

@@ -3,12 +3,10 @@
 Muon (Jordan et al. 2024) replaces the gradient's momentum by the nearest orthogonal matrix, so that every direction
 learns at the same pace. Matrices of one shape are stacked and take a few batched products in bfloat16; processes share
 them out, whether each holds all of the weights or a part of them. Updates have the size of AdamW's (arXiv 2502.16982),
-so that both have one rate; with `rows` each row is brought to one size first (NorMuon, arXiv 2510.05491). Of matrices
-that are stacked for one product (queries, keys and values; gate and value) each is a matrix by itself.
+so that both have one rate; with `rows` each row is brought to one size first (NorMuon, arXiv 2510.05491).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -43,24 +41,15 @@ def orthogonalize(matrices: Tensor) -> Tensor:
 
 
 class Muon(torch.optim.Optimizer):
-    """`groups` with `muon: True` hold matrices; the others are AdamW's. `state` is one for both. `stacked` tells of
-    some how many matrices they are, one below the other."""
+    """`groups` with `muon: True` hold matrices; the others are AdamW's. `state` is one for both."""
 
-    def __init__(
-        self,
-        groups: Sequence[dict[str, Any]],
-        stacked: Mapping[Tensor, int] | None = None,
-        *,
-        momentum: float = 0.95,
-        rows: bool = True,
-        **adam: Any,
-    ) -> None:
+    def __init__(self, groups: Sequence[dict[str, Any]], *, momentum: float = 0.95, rows: bool = True, **adam: Any):
         matrices = [group for group in groups if group["muon"]]
         self.rest = torch.optim.AdamW([group for group in groups if not group["muon"]], **adam)
         super().__init__(matrices, {"lr": adam["lr"]})
         self.param_groups = [*self.param_groups, *self.rest.param_groups]  # the very dictionaries of both
         self.state = self.rest.state
-        self.momentum, self.rows, self.stacked = momentum, rows, stacked or {}
+        self.momentum, self.rows = momentum, rows
         self._stacks: dict[Any, Tensor] = {}  # the momenta of matrices that step alike, which `state` holds one by one
 
     @torch.no_grad()
@@ -79,7 +68,7 @@ class Muon(torch.optim.Optimizer):
             rate = group["share"] if isinstance(group["lr"], Tensor) else group["lr"]  # asking a device would wait
             for parameter in group["params"] if group.get("muon") else ():
                 if parameter.grad is not None:
-                    key = parameter.shape, rate, group["weight_decay"], self.stacked.get(parameter, 1)
+                    key = parameter.shape, rate, group["weight_decay"]
                     found.setdefault(key, ([], group))[0].append(parameter)
         return found.values()
 
@@ -96,23 +85,20 @@ class Muon(torch.optim.Optimizer):
         if hasattr(parameters[0], "full_tensor"):
             torch._foreach_copy_([part_of(self._mean(p)) for p in parameters], list(mean.unbind()))
         # Nesterov's: as if the next gradient were like this one.
-        (rows, columns), pieces = parameters[0].shape, self.stacked.get(parameters[0], 1)
-        direct = partial(self._direct, pieces=pieces)
-        update = share_out(grads.lerp_(mean, self.momentum).bfloat16(), direct, parameters[0])
+        update = share_out(grads.lerp_(mean, self.momentum).bfloat16(), self._direct, parameters[0])
         rate = group["lr"]
-        scale = 0.2 * max(rows // pieces, columns) ** 0.5
+        scale = 0.2 * max(parameters[0].shape) ** 0.5
         torch._foreach_mul_(own, 1 - rate * group["weight_decay"] * keep)
         torch._foreach_add_(own, list(((-rate * scale * keep) * update).unbind()))
 
-    def _direct(self, matrices: Tensor, pieces: int) -> Tensor:
+    def _direct(self, matrices: Tensor) -> Tensor:
         """Where each matrix goes, in full precision; with `rows`, all rows of it are of one size."""
-        count, rows, columns = matrices.shape
-        update = orthogonalize(matrices.reshape(count * pieces, rows // pieces, columns))
-        if self.rows:
-            sizes = torch.linalg.vector_norm(update, dim=-1, keepdim=True, dtype=torch.float32)  # (n, rows, 1)
-            whole = sizes.square().mean(dim=-2, keepdim=True).sqrt()
-            update = update * (whole / (sizes + 1e-7))
-        return update.float().reshape(count, rows, columns)
+        update = orthogonalize(matrices)
+        if not self.rows:
+            return update.float()
+        sizes = torch.linalg.vector_norm(update, dim=-1, keepdim=True, dtype=torch.float32)  # (n, rows, 1)
+        whole = sizes.square().mean(dim=-2, keepdim=True).sqrt()
+        return update * (whole / (sizes + 1e-7))
 
     def _means(self, parameters: list[Tensor]) -> Tensor:
         """The momenta of these, one behind the other, so that one kernel moves them all; each one's state is a part."""

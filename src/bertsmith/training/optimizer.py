@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from bertsmith.data.batch import send
 from bertsmith.errors import BertsmithError
-from bertsmith.layers.linear import Linear
 from bertsmith.models.network import Network
 from bertsmith.training.devices import part_like
 from bertsmith.training.settings import Training
@@ -83,8 +82,6 @@ def _make_muon(
     from bertsmith.training.muon import Muon
 
     matrices = {p for name, p in network.named_parameters() if name.startswith("blocks.") and p.ndim == 2}
-    lines = [module for module in network.modules() if isinstance(module, Linear)]
-    stacked: dict[Tensor, int] = {line.weight: line.stacked for line in lines if line.weight is not None}
     parted = []
     for group in groups:
         for is_matrix in (True, False):
@@ -92,7 +89,7 @@ def _make_muon(
             parted += [{**group, "params": some, "muon": is_matrix}] if some else []
             if some and not is_matrix and settings.adam_rate is not None:
                 parted[-1]["share"] *= settings.adam_rate / settings.peak
-    return Muon(parted, stacked, momentum=settings.momentum, **adam)
+    return Muon(parted, momentum=settings.momentum, **adam)
 
 
 def _make_lamb(groups: list[dict[str, Any]], adam: dict[str, Any]) -> torch.optim.Optimizer:
