@@ -160,3 +160,23 @@ def test_relations_that_cannot_be_are_refused(teacher, tmp_path):
         AttentionRelations(VOCABULARY, teacher[1], student, layer=9)
     with pytest.raises(BertsmithError, match="same tokenizer"):
         AttentionRelations(Vocabulary(98, 4, SPECIALS), teacher[1], student)
+
+
+def test_a_cpu_holds_the_scores_of_few_places_at_once(teacher, student, monkeypatch):
+    """Of as many as its caches take; the loss is what it was with all of them."""
+    objective = Distillation(MaskedTokens(VOCABULARY), teacher[1], hard=0.0, cosine=0.0)
+    asked = ask(objective, make_rows())
+    sizes, score = [], type(teacher[1]).score
+
+    def watch(network, hidden, batch, head, at):
+        sizes.append(len(at))
+        return score(network, hidden, batch, head, at)
+
+    monkeypatch.setattr(type(teacher[1]), "score", watch)
+    losses = []
+    for most in (10**6, 5):
+        monkeypatch.setattr("bertsmith.objectives.distillation.IN_CACHE", most)
+        sizes.clear()
+        losses.append(run(objective, student[1], asked)[1].item())
+        assert max(sizes) == min(most, len(asked.given["compared"])) and sum(sizes) == 2 * len(asked.given["compared"])
+    assert losses[1] == pytest.approx(losses[0], rel=1e-6)
