@@ -45,6 +45,8 @@ WAYS = {
     "slower": Way("twice the epochs at half the rate", epochs=2.0, rate=0.5),
     "small": Way("batches of 16", {"batch": 16}),
     "smooth": Way("a tenth of a label's weight goes to all", {"smoothing": 0.1}),
+    **{f"muon-{times:g}": Way("Muon in place of AdamW, as in pretraining", {"optimizer": "muon"}, rate=times)
+       for times in (0.5, 1, 2, 4)},
     "swap": Way("pairs the other way round too", {"swap": True}),
     **{f"reach-{reach:g}": Way("adversarial steps (SMART)", {"adversarial": 1.0, "adversarial_reach": reach})
        for reach in (0.003, 0.01, 0.03)},

@@ -122,6 +122,25 @@ def test_recomputing_gives_the_same_weights_to_the_bit(small_model, tmp_path):
     assert all(map(torch.equal, *ends))
 
 
+@pytest.mark.parametrize("optimizer", ["adamw", "lamb", "muon"])
+def test_a_fine_tuning_has_the_optimizer_that_it_asks_for(start, tmp_path, optimizer):
+    task, fitted = start
+    settings = Training(epochs=1, batch=8, rate=1e-3, optimizer=optimizer)
+    loop = make_loop(tmp_path / "run", fitted, task, make_rows("classify", 32), settings)
+    assert type(loop.optimizer).__name__.lower() == optimizer
+    before = [parameter.detach().clone() for parameter in fitted.network.parameters()]
+    loop.run()
+    assert not any(map(torch.equal, before, fitted.network.parameters()))
+
+
+@pytest.mark.parametrize("given", [{"lora": 4}, {"features": "last"}])
+def test_muon_is_refused_where_no_whole_matrix_learns(given):
+    (name,) = given
+    told = f"optimizer muon turns whole matrices of the blocks, and with {name} none learns; use adamw, or leave {name}"
+    with pytest.raises(BertsmithError, match=told):
+        Training(optimizer="muon", **given)
+
+
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize("optimizer", ["adamw", "lamb", "muon"])
 def test_embedding_and_heads_have_a_share_of_the_rate(start, optimizer, recorded):

@@ -72,6 +72,15 @@ def test_a_run_that_failed_goes_on_to_the_same_end(model, whole, tmp_path, step,
     assert differences(whole, tmp_path / "out") == []
 
 
+@pytest.mark.parametrize("optimizer", ["lamb", "muon"])
+def test_with_another_optimizer_too(model, tmp_path, optimizer):
+    train(model, tmp_path / "whole", optimizer=optimizer)
+    with pytest.raises(RuntimeError, match="a made mistake"):
+        train(model, tmp_path / "out", Stop(17), optimizer=optimizer)
+    assert any(sentence.startswith("going on") for sentence in train(model, tmp_path / "out", optimizer=optimizer))
+    assert differences(tmp_path / "whole", tmp_path / "out") == []
+
+
 @pytest.mark.parametrize(
     "step, event", [(1, "stepped"), (7, "stepped"), (10, "stepped"), (10, "evaluated"), (30, "stepped")]
 )

@@ -61,6 +61,7 @@ ALIASES = {
     "max_query_length": "question_length",
     "metric_for_best_model": "metric",
     "model_name_or_path": "model",
+    "optim": "optimizer",
     "total_steps": "max_steps",
     "truncation": "truncate",
     "validation_split": "dev_share",

@@ -60,7 +60,7 @@ def own_share(name: str, settings: Training) -> float:
 def make_optimizer(network: Network, settings: Training, capturable: bool = False) -> torch.optim.Optimizer:
     """One that is `capturable` may be recorded: it reads its rates on the device."""
     groups = parameter_groups(network, settings)
-    kind = getattr(settings, "optimizer", "adamw")
+    kind = settings.optimizer
     betas = (settings.beta1, settings.beta2)
     adam: dict[str, Any] = {"lr": settings.peak, "betas": betas, "eps": settings.eps}
     if kind == "lamb":
@@ -81,14 +81,15 @@ def _make_muon(
     """Muon for the matrices of the blocks: each group is one of those or none of them."""
     from bertsmith.training.muon import Muon
 
+    adam_rate = getattr(settings, "adam_rate", None)
     matrices = {p for name, p in network.named_parameters() if name.startswith("blocks.") and p.ndim == 2}
     parted = []
     for group in groups:
         for is_matrix in (True, False):
             some = [p for p in group["params"] if (p in matrices) == is_matrix]
             parted += [{**group, "params": some, "muon": is_matrix}] if some else []
-            if some and not is_matrix and settings.adam_rate is not None:
-                parted[-1]["share"] *= settings.adam_rate / settings.peak
+            if some and not is_matrix and adam_rate is not None:
+                parted[-1]["share"] *= adam_rate / settings.peak
     return Muon(parted, momentum=settings.momentum, **adam)
 
 

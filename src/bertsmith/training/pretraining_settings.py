@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from bertsmith.errors import BertsmithError
 from bertsmith.training.settings import Training
@@ -35,8 +35,6 @@ class Pretraining(Training):
     ramp: float = 0.0
     pass_tokens: int | None = None  # in one pass; None: what the device likes
     lengths: str = "128"  # of rows; "128:0.9,512:0.1": nine tenths of the run with the first, the rest with the second
-    optimizer: Literal["adamw", "lamb", "muon"] = "adamw"
-    momentum: float = 0.95  # Muon's
     zero_outputs: bool = False  # a fresh encoder's blocks add nothing to the stream at first
     adam_rate: float | None = None  # the rate of what Muon leaves to AdamW; None: the same
     embedding_rate: float = 1.0  # the share of the rate at which the embedding learns
@@ -50,7 +48,7 @@ class Pretraining(Training):
         super().__post_init__()
         for name in ("tokens", "first_tokens", "pass_tokens"):
             self._need(name, getattr(self, name) is None or getattr(self, name) >= 1, "at least 1")
-        for name, high in (("ramp", 1.0), ("momentum", 0.9999), ("average", 0.999999)):
+        for name, high in (("ramp", 1.0), ("average", 0.999999)):
             self._need(name, 0 <= getattr(self, name) <= high, f"from 0 to {high:g}")
         for name in ("adam_rate", "embedding_rate", "head_rate"):
             self._need(name, getattr(self, name) is None or getattr(self, name) > 0, "more than 0")

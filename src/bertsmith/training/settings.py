@@ -9,6 +9,7 @@ from bertsmith.errors import BertsmithError
 Schedule = Literal["linear", "cosine", "constant", "trapezoid"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
 Spread = Literal["auto", "ddp", "fsdp"]
+Optimizer = Literal["adamw", "lamb", "muon"]
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,8 @@ class Training:
     schedule: Schedule = "linear"
     warmup: float = 0.1  # the share of all steps in which the rate climbs
     cooldown: float = 0.2  # the share in which a trapezoid falls
+    optimizer: Optimizer = "adamw"
+    momentum: float = 0.95  # Muon's
     weight_decay: float = 0.01
     beta1: float = 0.9
     beta2: float = 0.999
@@ -63,6 +66,7 @@ class Training:
         for name in ("weight_decay", "clip", "unfreeze", "focal", "r_drop", "adversarial", "patience", "save_minutes",
                      "seed", "lora", "recurrent"):  # fmt: skip
             self._need(name, getattr(self, name) >= 0, "at least 0")
+        self._need("momentum", 0 <= self.momentum <= 0.9999, "from 0 to 0.9999")
         self._need("adversarial_reach", 0 < self.adversarial_reach <= 1, "more than 0 and at most 1")
         self._need("lora_alpha", self.lora_alpha is None or self.lora_alpha > 0, "more than 0")
         self._refuse_together()
@@ -83,6 +87,13 @@ class Training:
         if self.features != "none" and (self.lora or self.unfreeze):
             other = "lora" if self.lora else "unfreeze"
             raise BertsmithError(f"features are read from an encoder that does not learn; leave {other} out.")
+        if self.optimizer == "muon" and (self.lora or self.features != "none"):
+            name = "lora" if self.lora else "features"
+            raise BertsmithError(f"optimizer muon turns whole matrices of the blocks, and with {name} none learns; "
+                                 f"use adamw, or leave {name} out.")  # fmt: skip
+        if self.optimizer != "muon" and self.momentum != type(self).momentum:
+            told = f"momentum is for optimizer muon, and optimizer is {self.optimizer!r}"
+            raise BertsmithError(f"{told}; leave it out, or give optimizer muon.")
         for name in ("lora_alpha", "lora_targets"):
             if not self.lora and getattr(self, name) not in (None, "all"):
                 raise BertsmithError(f"{name} is given, but no adapter is trained; give lora (its rank) too.")
