@@ -9,8 +9,9 @@ A corpus is NAME=FOLDER, by `python house/make.py corpus`; a row is made where i
 corpus's own held-out rows, so it compares rows of one corpus only; `words` are the same places of held-out text for
 every tokenizer (a cased one must get the case right too). With --data the five tasks of the house model's first row
 are fine-tuned from each of the rows asked for, side by side once all are trained. `free` is no architecture that other
-libraries open (free_form.py), `moved` asks what the package does not (moved_form.py); the rows -120, -300 and -500 are longer
-runs. Of rows that end with replaced tokens the encoder's own mask head is measured, which it then no longer trains.
+libraries open (free_form.py), `moved` asks what the package does not (moved_form.py); the rows -120, -300 and -500 are
+longer runs. Of rows that end with replaced tokens the encoder's own mask head is measured, which it then no longer
+trains.
 """
 
 import argparse
