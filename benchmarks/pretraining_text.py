@@ -282,6 +282,7 @@ def main() -> None:
             if not options.only or each in options.only:
                 options.contestant = each
                 figures.make(f"{each} {length} {name_lines(options)}".strip(), lambda: measure(each, length, options))  # noqa: B023
+                figures.facts["vocabulary"] = Corpus.open(options.corpus).vocabulary
                 figures.facts["table"] = compare(list(figures.rows.values()))
                 figures.write()
     sys.exit(figures.status())

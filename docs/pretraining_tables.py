@@ -76,7 +76,8 @@ def pretraining_text() -> str:
             for row in found["table"]
         ]  # fmt: skip
         head = ["longest row", "", "real tokens/s", "of what is computed", "ours / its", "peak memory"]
-        parts.append(f"{heading(found)}\n\n{table(head, rows)}")
+        words = f", {found['vocabulary']:,} pieces" if "vocabulary" in found else ""
+        parts.append(f"{heading(found)}{words}\n\n{table(head, rows)}")
     return "\n\n".join(parts)
 
 
