@@ -4,7 +4,9 @@ import errno
 import os
 from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from bertsmith.data.reading import read_table
 from bertsmith.errors import BertsmithError
@@ -41,6 +43,15 @@ CASES = {
     "json of lists": ("a.json", b"[[1, 2], [3, 4]]", "record 1: a dict is needed"),
     "json of nothing known": ("a.json", b'{"q17": "Paris"}', "an object without a known column"),
     "json too deep": ("a.json", b"[" * 200_000, "nested too deeply|not JSON"),
+    "json, a number of 5,000 digits": (
+        "a.json", b'[{"text": "a"},\n{"text": "b", "n": ' + b"1" * 5000 + b"}]", "not JSON .*digits"
+    ),
+    "jsonl, a number of 5,000 digits": (
+        "a.jsonl", b'{"text": "a"}\n{"text": "b", "n": ' + b"1" * 5000 + b"}\n", "line 2: not JSON .*digits"
+    ),
+    "jsonl, such a number at once": (
+        "b.jsonl", b'{"text": "b", "n": ' + b"1" * 5000 + b'}\n{"text": "a"}\n', "line 1: not JSON .*digits"
+    ),
     "empty array": ("a.json", b"[]", "holds no records"),
     "squad without context": ("a.json", b'{"data": [{"paragraphs": [{"qas": []}]}]}', 'paragraph 1: a text "context"'),
     "squad without qas": ("a.json", b'{"data": [{"paragraphs": [{"context": "a"}]}]}', 'paragraph 1: a list "qas"'),
@@ -59,6 +70,20 @@ def test_sentence(tmp_path, name, raw, sentence):
         read_table(path)
     message = str(caught.value)
     assert message.startswith(str(path)) and message.endswith(".") and "\n" not in message
+
+
+def test_two_columns_of_one_name_in_parquet(tmp_path):
+    twins = pyarrow.table([["a"], ["b"], ["x"]], names=["text", "text", "label"])
+    parquet.write_table(twins, tmp_path / "a.parquet")
+    with pytest.raises(BertsmithError, match=r'a\.parquet has 2 columns called "text"; rename all but one'):
+        read_table(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("given", ["", " "])
+def test_no_name_is_no_folder(given):
+    """What a shell makes of a variable that is not set must not be taken for the folder one stands in."""
+    with pytest.raises(BertsmithError, match="the name of the file is empty; give a path"):
+        read_table(given)
 
 
 def test_paths(tmp_path):

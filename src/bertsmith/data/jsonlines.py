@@ -29,6 +29,8 @@ def read_json(text: str, name: str, *, by_line: bool = False) -> Table:
         raise BertsmithError(
             f"{name}, line {error.lineno:,}: not JSON ({error.msg.lower()} at character {error.colno:,} of the line)."
         ) from None
+    except ValueError as error:
+        raise BertsmithError(f"{name}: not JSON ({explain_number(error)}).") from None
     except RecursionError:
         raise BertsmithError(f"{name} is nested too deeply; it must hold {SHAPES}.") from None
     return _read_content(content, name)
@@ -55,7 +57,7 @@ def is_by_line(text: str) -> bool:
         return False
     try:
         return isinstance(json.loads(first), dict)
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         # A broken line among whole ones: the error should name it, not the end of the first object.
         return first.rstrip().endswith("}") and first.count('"') > 1
 
@@ -71,6 +73,11 @@ def _read_lines(text: str, name: str) -> Table:
     return gather(records, name, rows=numbers, unit="line", kind="jsonl")
 
 
+def explain_number(error: ValueError) -> str:
+    """What Python's reader says where no rule of JSON is broken: a number may have so many digits at most."""
+    return f"a number of too many digits: {str(error).split(';')[0]}"
+
+
 def parse_line(line: str, where: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
@@ -78,6 +85,8 @@ def parse_line(line: str, where: str) -> dict[str, Any]:
         raise BertsmithError(
             f"{where}: not JSON ({error.msg.lower()} at character {error.colno:,}); each line must hold one object."
         ) from None
+    except ValueError as error:
+        raise BertsmithError(f"{where}: not JSON ({explain_number(error)}).") from None
     except RecursionError:
         raise BertsmithError(f"{where}: nested too deeply; each line must hold one object.") from None
     if not isinstance(record, dict):

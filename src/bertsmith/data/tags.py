@@ -119,7 +119,7 @@ def _entities(table: Table, index: int, column: str) -> list[tuple[int, int, str
     if isinstance(value, str):
         try:
             value = json.loads(value or "[]")
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             value = list_cell(value)
     if is_missing(value) or not isinstance(value, (list, tuple)):
         raise BertsmithError(
