@@ -250,6 +250,15 @@ def test_majority_is_that_of_a_dummy_classifier():
     ]
 
 
+@pytest.mark.parametrize("sentence", ["a/B-PER b/I-PER c/O d/O e/O", "a/NN b/VB c/NN", "a/B-PER b/I-PER c/I-PER"])
+def test_majority_of_tags_is_a_share_of_the_words(sentence):
+    """O is a tag too, and where every word has a tag, many have the same one in each sentence."""
+    found = look(list(tagged(*[sentence] * 25)), kind="tag")
+    tags = [word.rsplit("/", 1)[1] for word in sentence.split()] * 25
+    dummy = DummyClassifier(strategy="most_frequent").fit([[0]] * len(tags), tags)
+    assert found.facts["train"]["majority"] == pytest.approx(dummy.score([[0]] * len(tags), tags), abs=1e-4)
+
+
 def test_several_labels_may_be_none_but_not_all():
     some = list(texts([("joy",), (), ("joy", "fear"), ("fear",)] * 10))
     found = look(some, several=True)

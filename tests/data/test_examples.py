@@ -194,6 +194,21 @@ def test_texts_that_are_none(text, what):
         text_examples(table, {"text": "text", "label": "label"})
 
 
+HALVES = {
+    "a tag": {"words": ["a"], "tags": ["B-\ud83d"]},
+    "an entity": {"text": "Ann", "entities": [[0, 3, "\ud83d"]]},
+}
+
+
+@pytest.mark.parametrize("record", HALVES.values(), ids=HALVES)
+def test_half_a_character_in_a_tag(record):
+    """What cannot be written must not be found out when a trained model is saved."""
+    table = read_table([record], name="train")
+    columns = {role: role for role in record}
+    with pytest.raises(BertsmithError, match=r"train, row 1, .* is half of a surrogate pair \(\\ud83d\)"):
+        tag_examples(table, columns)
+
+
 WORDS = {
     "lists": {"tokens": ["New York", "is", "big"], "tags": ["B-LOC", "O", "O"]},
     "json in cells": {"tokens": '["New York", "is", "big"]', "tags": '["B-LOC", "O", "O"]'},

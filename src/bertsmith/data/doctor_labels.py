@@ -212,8 +212,11 @@ def _is_slip(one: str, other: str) -> bool:
     return swapped or rest[1:] == rest_other[1:] or rest[1:] == rest_other or rest == rest_other[1:]
 
 
-def balance_facts(labels: Labels) -> dict[str, Any]:
-    """The counts of each label, and the accuracy of always giving the most frequent one."""
-    balance, total = labels.balance, len(labels.examples)
-    top = next(iter(balance.values()), 0)
+def balance_facts(labels: Labels, places: Sequence[str] | None = None) -> dict[str, Any]:
+    """The counts of each label, and the accuracy of always giving the most frequent one.
+
+    `places`: where an example is asked for many labels, the right one of each time.
+    """
+    balance, total = labels.balance, len(labels.examples if places is None else places)
+    top = max((labels.counts if places is None else Counter(places)).values(), default=0)
     return {"labels": balance, "majority": round(top / total, 4) if total else 0.0}

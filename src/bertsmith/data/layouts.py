@@ -59,7 +59,7 @@ def find_layout(head: bytes, is_all: bool, path: Path, packing: str, format: str
 
 
 def _lay_out(text: str, is_all: bool, kind: str | None, name: str) -> Layout | None:
-    if "\n" not in text and "\r" in text.strip():  # lines as old Macs ended them
+    if "\n" not in text and "\r" in text.rstrip():  # lines as old Macs ended them
         return None
     kind = kind or guess_format(text)
     if kind == "tsv" and looks_like_conll(text):
