@@ -125,7 +125,7 @@ def guess_separator(table: Table, column: str, known: Sequence[str] = ()) -> str
 
 
 def share_separator(train: Table, columns: Mapping[str, str], choices: Mapping[str, Any]) -> dict[str, Any]:
-    """The choices with what parts the labels of train, for in the few cells of dev another sign may be more frequent."""
+    """The choices with what parts the labels of train: in the few cells of dev another sign may be more frequent."""
     label = columns.get("label")
     if choices.get("several") and choices.get("separator") is None and label in train.columns:
         return {**choices, "separator": guess_separator(train, label)}
