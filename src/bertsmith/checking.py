@@ -97,10 +97,12 @@ def choose_kind(task: str | None, table: Table, columns: Mapping[str, str]) -> K
 def _holds_tags(first: Mapping[str, Any], names: set[str]) -> bool:
     """Words with a tag each, or a text with its entities marked, by the usual names of their columns."""
     by_name = {normalize(column): value for column, value in first.items()}
-    words = by_name.get("words", by_name.get("tokens"))
-    tags = {name for group in NAMES["tags"] for name in group} - {"label"}
+    tags = names & {name for group in NAMES["tags"] for name in group} - {"label"}
+    both = [by_name.get(name) for name in ("words", "tokens", *tags)]  # counts, as in tokens: 17, are neither
+    if tags and {"words", "tokens"} & names and any(isinstance(value, str | list | tuple) for value in both):
+        return True
     marks = {"entities"} if {"label", "labels"} & names else {"entities", "spans", "ents"}
-    return (isinstance(words, str | list | tuple) and bool(tags & names)) or ("text" in names and bool(marks & names))
+    return "text" in names and bool(marks & names)
 
 
 def _holds_measurements(table: Table, chosen: Mapping[str, str]) -> bool:

@@ -125,6 +125,14 @@ def test_errors(header, roles, chosen, sentence):
     assert str(caught.value).startswith("a.csv ")
 
 
+@pytest.mark.parametrize("chosen", [{}, {"text": "words"}])
+def test_tagged_words_are_no_texts(tmp_path, chosen):
+    """Which of two lists "is the text" would be a wrong question."""
+    (tmp_path / "a.conll").write_text("EU B-ORG\nrejects O\n\nPeter B-PER\n")
+    with pytest.raises(BertsmithError, match=r"a\.conll holds words with their tags, .*--task tag.*--format lines"):
+        find_columns(read_table(tmp_path / "a.conll"), TEXTS, chosen)
+
+
 @pytest.mark.parametrize(("there", "typed"), [("NFD", "NFC"), ("NFC", "NFD")])
 def test_accents_may_be_written_in_either_way(there, typed):
     """A name that looks the same is the same: Macs write é as two characters, keyboards as one."""

@@ -70,7 +70,7 @@ def test_without_any_model_words_are_counted(monkeypatch, tmp_path):
         ("tag", {"text": "Ann runs", "spans": [{"start": 0, "end": 3, "label": "PER"}]}),  # Prodigy
         ("tag", {"text": "Ann runs", "ents": [[0, 3, "PER"]]}),  # spaCy
         ("classify", {"text": "Ann runs", "tags": "sport", "label": "a"}),
-        ("classify", {"text": "Ann runs", "tokens": 2, "pos": "x", "label": "a"}),
+        ("classify", {"text": "Ann runs", "tokens": 2, "pos": 1, "label": "a"}),
         ("span", {"question": "Who?", "context": "Ann runs", "answers": {"text": ["Ann"], "answer_start": [0]}}),
     ],
 )

@@ -96,6 +96,12 @@ def test_paths(tmp_path):
         read_table(tmp_path / "no" / "file.csv")
 
 
+def test_a_link_to_nothing_is_not_proposed_for_itself(tmp_path):
+    (tmp_path / "train.csv").symlink_to(tmp_path / "gone.csv")
+    with pytest.raises(BertsmithError, match=r"train\.csv does not exist \(it is a link to .*gone\.csv\)\.$"):
+        read_table(tmp_path / "train.csv")
+
+
 def test_unreadable(tmp_path, monkeypatch):
     def refuse(self):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))

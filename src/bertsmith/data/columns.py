@@ -123,6 +123,11 @@ def find_columns(
 
     Words may also come as a `text`, with `entities` marked in it; whichever of the two forms is there has its roles.
     """
+    if table.kind == "conll" and "text" in roles and "words" not in roles:
+        raise BertsmithError(
+            f"{table.name} holds words with their tags, one a line, and no texts: it is for tagging (--task tag); "
+            "where each line is a text, say --format lines."
+        )
     found = Columns()
     choices = {role: column for role, column in (chosen or {}).items() if column is not None}
     is_matched = "negative" in roles

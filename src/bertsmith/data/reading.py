@@ -143,5 +143,7 @@ def _suggest(path: Path) -> str:
     """The end of a sentence: a file beside it with a name much like it."""
     if not path.parent.is_dir():
         return f" (nor does the folder {path.parent})."
+    if path.is_symlink():
+        return f" (it is a link to {path.readlink()})."
     near = difflib.get_close_matches(path.name, [other.name for other in path.parent.iterdir()], 1)
     return f"; did you mean {path.parent / near[0]}?" if near else "."
