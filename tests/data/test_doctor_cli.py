@@ -103,6 +103,22 @@ def test_what_parts_labels_in_train_parts_them_in_dev():
     assert [example.labels for example in data.test] == [("Arts, Crafts",), ("Sport",)]
 
 
+@pytest.mark.parametrize("sign", ["/", "+", " ", "&", ","])
+def test_labels_that_no_known_sign_parts(sign):
+    """Read as one label each, though any number is allowed: x/y would be learnt as a class of its own."""
+    labels = ["joy", "fear", f"joy{sign}fear", "joy;fear", "fear;joy"]
+    found = check([{"text": text, "label": labels[n % 5]} for n, text in enumerate(TEXTS)], several=True)
+    (told,) = [f for f in found.warnings if "made of other labels" in f.sentence]
+    assert told.sentence == (
+        f'1 label such as "joy{sign}fear" is made of other labels and "{sign}": if these are several labels a text, '
+        "name the sign with --separator (train, rows 3, 8, 13 and 3 more)."
+    )
+    records = [{"text": text, "label": labels[n % 3]} for n, text in enumerate(TEXTS)]
+    found = check(records, several=True, separator=sign)
+    assert not any("made of other labels" in f.sentence for f in found.findings)
+    assert set(found.facts["train"]["labels"]) == {"joy", "fear"}
+
+
 def test_a_sign_in_a_known_label_parts_no_labels():
     table = read_table([{"label": "Arts, Crafts"}, {"label": "Sport"}])
     assert guess_separator(table, "label") == ","
