@@ -163,6 +163,23 @@ def test_the_way_through_pandas_changes_nothing(tmp_path):
         assert json.dumps(read_table(source).records) == json.dumps(records)
 
 
+@pytest.mark.parametrize("how", ["columns", "split", "records"])
+def test_json_as_pandas_writes_it(tmp_path, how):
+    """Columns of rows is what it writes unless it is told otherwise."""
+    pandas = pytest.importorskip("pandas")
+    pandas.DataFrame(RECORDS).to_json(tmp_path / "a.json", orient=how)
+    table = read_table(tmp_path / "a.json")
+    assert list(table.records) == RECORDS and table.columns == ("text", "label")
+    pandas.DataFrame(RECORDS[:1]).to_json(tmp_path / "a.json", orient=how)
+    assert list(read_table(tmp_path / "a.json").records) == RECORDS[:1]
+
+
+def test_one_record_of_objects_is_no_table_of_columns(tmp_path):
+    record = {"text": "a", "meta": {"0": 1}, "label": "x"}
+    (tmp_path / "a.json").write_text(json.dumps(record))
+    assert list(read_table(tmp_path / "a.json").records) == [record]
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
 @pytest.mark.parametrize("quote", ["", '"'])
 def test_lines_of_spaces_are_passed_over(tmp_path, name, quote):

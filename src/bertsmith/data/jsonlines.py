@@ -1,4 +1,5 @@
-"""JSON becomes a table. In: the text of a file with one object a line, one array of objects, or SQuAD's nesting.
+"""JSON becomes a table. In: the text of a file with one object a line, one array of objects, SQuAD's nesting, or what
+pandas writes.
 
 A key that an object lacks is None in its record, as null is.
 """
@@ -39,6 +40,8 @@ def read_json(text: str, name: str, *, by_line: bool = False) -> Table:
 def _read_content(content: Any, name: str) -> Table:
     if is_squad(content):
         return read_squad(content, name)
+    if isinstance(content, dict):
+        content = _turn(content) or content
     if isinstance(content, dict) and isinstance(content.get("data"), list):
         content = content["data"]
     if isinstance(content, list):
@@ -47,6 +50,21 @@ def _read_content(content: Any, name: str) -> Table:
         return gather([content], name, unit="record", kind="json")
     kind = "an object without a known column" if isinstance(content, dict) else f"a {type(content).__name__}"
     raise BertsmithError(f"{name} holds {kind}; it must hold {SHAPES}.")
+
+
+def _turn(content: dict[str, Any]) -> list[dict[str, Any]]:
+    """The records of a table as pandas writes it, a column an object, or names and rows apart; none if it is none."""
+    names, rows = content.get("columns"), content.get("data")
+    if content.keys() == {"columns", "index", "data"} and isinstance(names, list) and isinstance(rows, list):
+        named = [str(name) for name in names]
+        is_table = len(set(named)) == len(named)
+        is_table = is_table and all(isinstance(row, list) and len(row) == len(named) for row in rows)
+        return [dict(zip(named, row, strict=True)) for row in rows] if is_table else []
+    columns = list(content.values())
+    if not columns or not all(isinstance(column, dict) and column.keys() == columns[0].keys() for column in columns):
+        return []
+    is_known = any(normalize(name) in KNOWN for name in content)
+    return [{name: column[row] for name, column in content.items()} for row in columns[0]] if is_known else []
 
 
 def is_by_line(text: str) -> bool:
