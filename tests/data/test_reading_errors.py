@@ -12,6 +12,7 @@ from bertsmith.data.reading import read_table
 from bertsmith.errors import BertsmithError
 
 LONG_EATEN = "text,label\n" + 'x,"a\n' + "b,c\n" * 6 + '19",d\n'
+LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
 CASES = {
     "empty": ("a.csv", b"", "is empty"),
     "blank": ("a.jsonl", b"\n \n", "is empty"),
@@ -52,6 +53,15 @@ CASES = {
     "jsonl, such a number at once": (
         "b.jsonl", b'{"text": "b", "n": ' + b"1" * 5000 + b'}\n{"text": "a"}\n', "line 1: not JSON .*digits"
     ),
+    "a pointer of Git LFS": ("a.csv", LFS, "a pointer of Git LFS, not the data.*git lfs pull"),
+    "such a pointer as Parquet": ("a.parquet", LFS, "a pointer of Git LFS"),
+    "such a pointer as lines": ("a.txt", LFS, "a pointer of Git LFS"),
+    "the header again": ("a.csv", b"text,label\na,x\ntext,label\nb,y\n", "row 3: the header stands here once more"),
+    "the header again with a mark": (
+        "a.tsv", b"\xef\xbb\xbftext\tlabel\na\tx\n\xef\xbb\xbftext\tlabel\n", "row 3: the header stands here once more"
+    ),
+    "the header again, indexed": ("a.csv", b",text,label\n0,a,x\n,text,label\n", "row 3: the header stands here"),
+    "the header again, spaces": ("a.csv", b'text , label\na,"x"\ntext , label\n', "row 3: the header stands here once"),
     "empty array": ("a.json", b"[]", "holds no records"),
     "squad without context": ("a.json", b'{"data": [{"paragraphs": [{"qas": []}]}]}', 'paragraph 1: a text "context"'),
     "squad without qas": ("a.json", b'{"data": [{"paragraphs": [{"context": "a"}]}]}', 'paragraph 1: a list "qas"'),

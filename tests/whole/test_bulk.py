@@ -506,6 +506,14 @@ def test_a_folder_without_a_name_is_a_sentence(classifier, tmp_path, monkeypatch
     assert [path.name for path in tmp_path.iterdir()] == ["rows.jsonl"]
 
 
+def test_files_put_together_with_a_header_each(classifier, tmp_path):
+    (tmp_path / "in.csv").write_text("text,id\na river,1\ntext,id\nthe town,2\n")
+    made = bertsmith.predict_file("classify", tmp_path / "in.csv", tmp_path / "out.jsonl", classifier, on_error="skip")
+    assert (made.rows, made.errors) == (3, 1)
+    assert [record.get("id") for record in records(made.out)] == ["1", None, "2"]
+    assert "row 3: the header stands here once more" in records(made.out)[1]["error"]
+
+
 def test_no_name_to_read_from_is_a_sentence(classifier, tmp_path):
     with pytest.raises(bertsmith.BertsmithError, match="the name of the file is empty; give a path"):
         bertsmith.predict_file("classify", "", tmp_path / "out.jsonl", classifier)

@@ -14,7 +14,7 @@ from threading import Lock
 
 from bertsmith.data.decoding import bare_lines, cut_lines
 from bertsmith.data.glue import has_no_quoting, is_orange, name_columns
-from bertsmith.data.headers import is_header, name_header, number_columns
+from bertsmith.data.headers import AGAIN, is_again, is_header, name_header, number_columns
 from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
 
@@ -197,6 +197,8 @@ def _fill(
             continue
         if len(cells) != width:
             raise BertsmithError(f"{name}, row {number:,}: {describe_width(cells, width, delimiter)}")
+        if is_again(cells, columns):
+            raise BertsmithError(f"{name}, row {number:,}: {AGAIN}")
         if width == 1 or any(cells):
             records.append(dict(zip(columns, cells, strict=True)))
             numbers.append(number)

@@ -14,7 +14,7 @@ from typing import Any
 
 from bertsmith.data.columns import KNOWN, normalize
 from bertsmith.data.conll import looks_like_conll, read_conll
-from bertsmith.data.decoding import bare_lines, decode
+from bertsmith.data.decoding import bare_lines, decode, refuse_other
 from bertsmith.data.delimited import guess_delimiter, read_delimited
 from bertsmith.data.folders import find_split, is_slots, list_folder, read_slots, require_split
 from bertsmith.data.jsonlines import read_json
@@ -88,6 +88,7 @@ def _read_bytes(path: Path, name: str) -> bytes:
 
 
 def _parse(raw: bytes, name: str, format: str | None, header: bool | None) -> Table:
+    refuse_other(raw, name)
     if format == "parquet" or raw.startswith(b"PAR1"):
         return _read_parquet(raw, name)
     text = decode(raw, name)
