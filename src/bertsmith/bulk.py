@@ -72,7 +72,11 @@ def predict_file(
             raise BertsmithError(f"{name} {value!r} is not known; use one of {', '.join(known)}.")
     if not str(out).strip():
         raise BertsmithError("out is empty; give the name of a file to write to.")
+    if not str(source).strip():
+        raise BertsmithError("the name of the file is empty; give a path to read from.")
     target = Path(out).expanduser()
+    if not target.name:  # . and /, beside which nothing can be written
+        raise BertsmithError(f"{target} is a folder; give a file to write the answers to.")
     if question.job and target.suffix == ".npy" and job != "embed":
         raise BertsmithError(f"{target} is a file of vectors, which {job} does not give; give a FILE.jsonl.")
     _refuse_unknown(question)

@@ -10,12 +10,12 @@ from typing import Any, cast, get_args
 
 from bertsmith.arguments import checked
 from bertsmith.data.choices_data import has_choices
-from bertsmith.data.columns import find_roles, normalize
+from bertsmith.data.columns import NAMES, find_roles, normalize
 from bertsmith.data.doctor import Kind, add_sources, diagnose
 from bertsmith.data.doctor_labels import are_measurements
 from bertsmith.data.doctor_lengths import count_tokens
 from bertsmith.data.findings import Diagnosis, Finding
-from bertsmith.data.labels import plain_label, read_label_names
+from bertsmith.data.labels import plain_label, read_label_names, share_separator
 from bertsmith.data.reading import read_sides
 from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
@@ -59,7 +59,8 @@ def check(
             if isinstance(label_names, str | Path)
             else list_names("label_names", label_names)
         )
-    choices = {"several": several, "separator": separator, "label_names": names}
+    choices: dict[str, Any] = {"several": several, "separator": separator, "label_names": names}
+    choices = share_separator(tables[0], found[0], choices) if kind == "classify" else choices
     examples = [made_for.examples(table, roles, choices) for table, roles in zip(tables, found, strict=True)]
     several = several or (kind == "classify" and any(len(e.labels or ()) != 1 for some in examples for e in some))
     tokenizer, most = find_tokenizer(model)
@@ -88,10 +89,20 @@ def choose_kind(task: str | None, table: Table, columns: Mapping[str, str]) -> K
         return "choose"
     if table.kind == "squad" or {"question", "context"} & set(columns) or {"question", "context"} <= names:
         return "span"
-    words = {"words", "tokens"} & names and {"tags", "ner_tags", "labels", "slots", "pos_tags", "upos"} & names
-    if table.kind == "conll" or {"words", "tags", "entities"} & set(columns) or words or {"text", "entities"} <= names:
+    if table.kind == "conll" or {"words", "tags", "entities"} & set(columns) or _holds_tags(first, names):
         return "tag"
     return "regress" if _holds_measurements(table, columns) else "classify"
+
+
+def _holds_tags(first: Mapping[str, Any], names: set[str]) -> bool:
+    """Words with a tag each, or a text with its entities marked, by the usual names of their columns."""
+    by_name = {normalize(column): value for column, value in first.items()}
+    tags = names & {name for group in NAMES["tags"] for name in group} - {"label"}
+    both = [by_name.get(name) for name in ("words", "tokens", *tags)]  # counts, as in tokens: 17, are neither
+    if tags and {"words", "tokens"} & names and any(isinstance(value, str | list | tuple) for value in both):
+        return True
+    marks = {"entities"} if {"label", "labels"} & names else {"entities", "spans", "ents"}
+    return "text" in names and bool(marks & names)
 
 
 def _holds_measurements(table: Table, chosen: Mapping[str, str]) -> bool:

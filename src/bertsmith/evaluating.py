@@ -13,7 +13,7 @@ from bertsmith.checking import choose_kind
 from bertsmith.data.columns import find_roles
 from bertsmith.data.examples import SpanExample
 from bertsmith.data.folders import require_split
-from bertsmith.data.labels import read_label_names
+from bertsmith.data.labels import guess_separator, read_label_names
 from bertsmith.data.reading import holds_splits, read_table
 from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
@@ -140,12 +140,17 @@ def open_table(data: Any, format: str | None) -> Table:
 
 
 def _read(
-    kind: type[TrainedTask[Any, Any]], table: Table, columns: dict[str, str], choices: TaskChoices
-) -> Sequence[Any]:
+    kind: type[TrainedTask[Any, Any]], table: Table, columns: dict[str, str], choices: TaskChoices,
+    labels: Sequence[str] = (),
+) -> Sequence[Any]:  # fmt: skip
     given = {name: value for name, value in asdict(choices).items() if value is not None}
     if choices.label_names is not None:
         given["label_names"] = read_label_names(choices.label_names)
-    examples = kind.examples(table, find_roles([table], kind.roles, columns, kind.required)[0], given)
+    roles = find_roles([table], kind.roles, columns, kind.required)[0]
+    is_asked = given.get("several") and not {"separator", "label_names"} & set(given)
+    if is_asked and roles.get("label") in table.columns:
+        given["separator"] = guess_separator(table, roles["label"], labels)
+    examples = kind.examples(table, roles, given)
     if not examples:
         raise BertsmithError(f"{table.name} holds no example to score.")
     return examples
@@ -178,7 +183,7 @@ def prepare(
         settings["cut"] = take_dims(int(choices.dims) if choices.dims.isdecimal() else choices.dims, model.vector_width)
     if choices.several is None and "several" in settings:
         choices = TaskChoices(**{**chosen, "several": settings["several"]})
-    examples = _read(kind, table, columns, choices)
+    examples = _read(kind, table, columns, choices, settings.get("labels") or ())
     task = kind(model.tokenizer, model.limit, choices.truncate or settings["truncate"], settings)
     if isinstance(task, Tag):
         golds = [example.tags or () for example in examples]

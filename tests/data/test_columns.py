@@ -1,5 +1,7 @@
 """Which column is which, by a table of headers; what is not clear is asked for, never guessed."""
 
+import unicodedata
+
 import pytest
 
 from bertsmith.data.columns import find_columns
@@ -121,6 +123,22 @@ def test_errors(header, roles, chosen, sentence):
     with pytest.raises(BertsmithError, match=sentence) as caught:
         find_columns(table_of(header), roles, chosen)
     assert str(caught.value).startswith("a.csv ")
+
+
+@pytest.mark.parametrize("chosen", [{}, {"text": "words"}])
+def test_tagged_words_are_no_texts(tmp_path, chosen):
+    """Which of two lists "is the text" would be a wrong question."""
+    (tmp_path / "a.conll").write_text("EU B-ORG\nrejects O\n\nPeter B-PER\n")
+    with pytest.raises(BertsmithError, match=r"a\.conll holds words with their tags, .*--task tag.*--format lines"):
+        find_columns(read_table(tmp_path / "a.conll"), TEXTS, chosen)
+
+
+@pytest.mark.parametrize(("there", "typed"), [("NFD", "NFC"), ("NFC", "NFD")])
+def test_accents_may_be_written_in_either_way(there, typed):
+    """A name that looks the same is the same: Macs write é as two characters, keyboards as one."""
+    name = unicodedata.normalize(there, "Überschrift")
+    table = read_table([{name: "a", "Note": "b"}])
+    assert find_columns(table, TEXTS, {"text": unicodedata.normalize(typed, "Überschrift")})["text"] == name
 
 
 def test_a_required_label():

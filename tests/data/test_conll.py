@@ -33,6 +33,13 @@ CASES = {
     "b.tsv": ("Rome\tB-LOC\nis\tO\n\nbig\tO\n", ("words", "tags"), [["Rome", "is"], ["big"]], [1, 4]),
     "c.conll": (NUMBERED, ("id", "words", "column 3", "tags"), [["Rome", "is"], ["ok"]], [1, 4]),
     "d.conll": ("only\nwords\n\nhere\n", ("words",), [["only", "words"], ["here"]], [1, 4]),
+    # A word may begin with the sign of comments, the first word of all too; a comment may be as wide as the rest.
+    "e.conll": ("#Rome\tNNP\nis\tVBZ\n\n#big\tJJ\n", ("words", "tags"), [["#Rome", "is"], ["#big"]], [1, 4]),
+    "f.conll": ("#Rome NNP\nis VBZ\n", ("words", "tags"), [["#Rome", "is"]], [1]),
+    "g.conll": ("# id 1\na X O\n\n# id 2\nb X O\n", ("words", "column 2", "tags"), [["a"], ["b"]], [2, 5]),
+    "h.conll": ("# 1\na NN\n\n# 2\n# n 3\nb NN\n", ("words", "tags"), [["a"], ["b"]], [2, 6]),
+    "i.conll": ("# #\n5 CD\n\n# #\n6 CD\n", ("words", "tags"), [["#", "5"], ["#", "6"]], [1, 4]),
+    "j.conll": ("Rome\tB-LOC\ris\tO\r\rbig\tO\r", ("words", "tags"), [["Rome", "is"], ["big"]], [1, 4]),
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import json
 import random
 import time
+import unicodedata
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from bertsmith.data.doctor import diagnose
 from bertsmith.data.doctor_labels import find_misspellings, find_variants
 from bertsmith.data.doctor_lengths import measure_lengths
 from bertsmith.data.examples import SpanExample, TagExample, TextExample
-from bertsmith.data.findings import places, share
+from bertsmith.data.findings import places, share, shorten
 from bertsmith.data.schemes import find_scheme
 from bertsmith.errors import BertsmithError
 
@@ -248,6 +249,33 @@ def test_majority_is_that_of_a_dummy_classifier():
         '"a" has 7 times the examples of the rarest label, and always answering it would be right in 70.0 %: read '
         "macro F1 beside accuracy."
     ]
+
+
+def test_one_text_that_train_holds_too():
+    train = list(texts(["a", "b"] * 15))
+    (error,) = look(train, train[:1]).errors
+    assert error.sentence.startswith("The only dev text (100 %) stands in train too: the score would measure memory")
+
+
+@pytest.mark.parametrize(
+    "rare", [unicodedata.normalize("NFD", "joué"), "joué\u200b", "\ufeffjoué", "ｊｏｕé"], ids=ascii
+)
+def test_labels_that_look_alike(rare):
+    """The letters are the same to the eye, and two classes to the model."""
+    found = look(list(texts(["joué"] * 20 + ["non"] * 20 + [rare] * 5)))
+    assert [s for s in sentences(found, "warning") if "differ" in s] == [
+        f'The label "{shorten(rare)}" (5 times) and "joué" (20) differ only in how their letters are encoded: are they '
+        "one (train.csv, rows 42, 43, 44 and 2 more)?"
+    ]
+
+
+@pytest.mark.parametrize("sentence", ["a/B-PER b/I-PER c/O d/O e/O", "a/NN b/VB c/NN", "a/B-PER b/I-PER c/I-PER"])
+def test_majority_of_tags_is_a_share_of_the_words(sentence):
+    """O is a tag too, and where every word has a tag, many have the same one in each sentence."""
+    found = look(list(tagged(*[sentence] * 25)), kind="tag")
+    tags = [word.rsplit("/", 1)[1] for word in sentence.split()] * 25
+    dummy = DummyClassifier(strategy="most_frequent").fit([[0]] * len(tags), tags)
+    assert found.facts["train"]["majority"] == pytest.approx(dummy.score([[0]] * len(tags), tags), abs=1e-4)
 
 
 def test_several_labels_may_be_none_but_not_all():

@@ -11,6 +11,11 @@ from bertsmith.checking import check
 from bertsmith.cli import check as verb
 from bertsmith.cli.check_report import BAR, bar
 from bertsmith.cli.options import spread
+from bertsmith.data.labels import guess_separator
+from bertsmith.data.reading import read_table
+from bertsmith.tasks.classify import Classify
+from bertsmith.training.choices import TaskChoices
+from bertsmith.training.preparing import read_data
 
 TEXTS = [f"a rather unbelievable {noun} number {n}" for n in range(10) for noun in ("film", "Füchslein", "plot")]
 RECORDS = [{"text": text, "label": "good" if n % 3 else "bad"} for n, text in enumerate(TEXTS)]
@@ -60,6 +65,12 @@ def test_without_any_model_words_are_counted(monkeypatch, tmp_path):
         ("classify", {"question": "Why?", "sentence": "So.", "label": "yes"}),
         ("tag", {"tokens": ["Ann", "runs"], "ner_tags": ["B-PER", "O"]}),
         ("tag", {"text": "Ann runs", "entities": [[0, 3, "PER"]]}),
+        ("tag", {"tokens": ["Ann", "runs"], "ner": ["B-PER", "O"]}),
+        ("tag", {"tokens": ["Ann", "runs"], "bio": ["B-PER", "O"], "text": "Ann runs"}),
+        ("tag", {"text": "Ann runs", "spans": [{"start": 0, "end": 3, "label": "PER"}]}),  # Prodigy
+        ("tag", {"text": "Ann runs", "ents": [[0, 3, "PER"]]}),  # spaCy
+        ("classify", {"text": "Ann runs", "tags": "sport", "label": "a"}),
+        ("classify", {"text": "Ann runs", "tokens": 2, "pos": 1, "label": "a"}),
         ("span", {"question": "Who?", "context": "Ann runs", "answers": {"text": ["Ann"], "answer_start": [0]}}),
     ],
 )
@@ -78,6 +89,43 @@ def test_several_labels_are_seen_in_lists():
     records = [{"text": text, "label": [["joy"], ["joy", "fear"], []][n % 3]} for n, text in enumerate(TEXTS)]
     facts = check(records).facts["train"]
     assert facts["labels"] == {"joy": 20, "fear": 10} and facts["without_labels"] == 10
+
+
+def test_what_parts_labels_in_train_parts_them_in_dev():
+    """In dev alone no cell has the bar, and the commas of a name would part it."""
+    labels = ["Arts, Crafts|Sport", "Sport|Music", "Sport"]
+    train = [{"text": text, "label": labels[n % 3]} for n, text in enumerate(TEXTS)]
+    dev = [{"text": "one more", "label": "Arts, Crafts"}, {"text": "and one", "label": "Sport"}]
+    found = check(train, dev, several=True)
+    assert found.errors == [] and found.facts["dev"]["labels"] == {"Arts, Crafts": 1, "Sport": 1}
+    data = read_data(Classify, train, dev, dev, TaskChoices(several=True), {}, None, 0)
+    assert [example.labels for example in data.dev] == [("Arts, Crafts",), ("Sport",)]
+    assert [example.labels for example in data.test] == [("Arts, Crafts",), ("Sport",)]
+
+
+@pytest.mark.parametrize("sign", ["/", "+", " ", "&", ","])
+def test_labels_that_no_known_sign_parts(sign):
+    """Read as one label each, though any number is allowed: x/y would be learnt as a class of its own."""
+    labels = ["joy", "fear", f"joy{sign}fear", "joy;fear", "fear;joy"]
+    found = check([{"text": text, "label": labels[n % 5]} for n, text in enumerate(TEXTS)], several=True)
+    (told,) = [f for f in found.warnings if "made of other labels" in f.sentence]
+    assert told.sentence == (
+        f'1 label such as "joy{sign}fear" is made of other labels and "{sign}": if these are several labels a text, '
+        "name the sign with --separator (train, rows 3, 8, 13 and 3 more)."
+    )
+    records = [{"text": text, "label": labels[n % 3]} for n, text in enumerate(TEXTS)]
+    found = check(records, several=True, separator=sign)
+    assert not any("made of other labels" in f.sentence for f in found.findings)
+    assert set(found.facts["train"]["labels"]) == {"joy", "fear"}
+
+
+def test_a_sign_in_a_known_label_parts_no_labels():
+    table = read_table([{"label": "Arts, Crafts"}, {"label": "Sport"}])
+    assert guess_separator(table, "label") == ","
+    assert guess_separator(table, "label", ["Arts, Crafts", "Sport"]) != ","
+    table = read_table([{"label": "Arts, Crafts|Sport"}])
+    assert guess_separator(table, "label", ["Arts, Crafts", "Sport"]) == "|"
+    assert guess_separator(table, "label", ["a,", "b;", "c|"]) is None
 
 
 def test_a_pipe_gets_one_object(run, reviews):

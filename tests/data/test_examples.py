@@ -1,14 +1,17 @@
 """Records become examples: labels, tags and answers in every shape that people write, and what each broken one gets."""
 
+import csv
 import json
 import unicodedata
 
+import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from bertsmith.checking import choose_kind
+from bertsmith.data.cells import list_cell
 from bertsmith.data.columns import find_columns
 from bertsmith.data.labels import guess_separator, read_label_names, text_examples
 from bertsmith.data.numbers import number_examples
@@ -192,6 +195,58 @@ def test_texts_that_are_none(text, what):
     table = read_table([{"text": "a", "label": 1}, {"text": text, "label": 1}], name="train")
     with pytest.raises(BertsmithError, match='train, row 2, column "text": .*' + what):
         text_examples(table, {"text": "text", "label": "label"})
+
+
+ARRAYS = [["a"], ["B-LOC", "O", "O"], ["don't", 'say "x"', "[x]"], [2, 27], [0.5, 1.0], [True, False], ["w"] * 90]
+
+
+@pytest.mark.parametrize("values", ARRAYS, ids=repr)
+def test_arrays_as_pandas_writes_them_into_a_table(values):
+    """['a' 'b'] is no list of Python's: read as one, it would be the single text "ab"."""
+    assert list_cell(str(numpy.array(values, dtype=object if isinstance(values[0], str) else None))) == values
+
+
+@pytest.mark.parametrize("text", ["[some words]", "[laughs out loud]", "[a b", "['a' b]", "[1 x]", "[1 ... 9]"])
+def test_texts_in_brackets_are_no_arrays(text):
+    assert list_cell(text) is None
+
+
+def test_words_and_tags_after_a_way_through_pandas(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    words, tags = ["EU", "rejects", "German"], ["B-ORG", "O", "B-MISC"]
+    frame = pandas.DataFrame({"tokens": [numpy.array(words)], "tags": [numpy.array(tags)]})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    (example,) = tag_examples(read_table(tmp_path / "a.csv"), {"words": "tokens", "tags": "tags"})
+    assert example.words == words and list(example.tags) == tags
+
+
+@pytest.mark.parametrize("write", [str, json.dumps])
+def test_answers_in_a_cell_of_a_table(tmp_path, write):
+    """As the library `datasets` writes SQuAD into a CSV file, and as JSON."""
+    answers = {"text": ["Ann"], "answer_start": [0]}
+    with open(tmp_path / "a.csv", "w", newline="") as file:
+        csv.writer(file).writerows([["question", "context", "answers"], ["Who?", "Ann and Ann", write(answers)]])
+    table = read_table(tmp_path / "a.csv")
+    (example,) = span_examples(table, {"question": "question", "context": "context", "answers": "answers"})
+    assert example.answers == (("Ann", 0),)
+    braces = read_table([{"question": "What?", "context": "a set {1} of", "answers": "{1}"}])
+    (example,) = span_examples(braces, {"question": "question", "context": "context", "answers": "answers"})
+    assert example.answers == (("{1}", 6),)
+
+
+HALVES = {
+    "a tag": {"words": ["a"], "tags": ["B-\ud83d"]},
+    "an entity": {"text": "Ann", "entities": [[0, 3, "\ud83d"]]},
+}
+
+
+@pytest.mark.parametrize("record", HALVES.values(), ids=HALVES)
+def test_half_a_character_in_a_tag(record):
+    """What cannot be written must not be found out when a trained model is saved."""
+    table = read_table([record], name="train")
+    columns = {role: role for role in record}
+    with pytest.raises(BertsmithError, match=r"train, row 1, .* is half of a surrogate pair \(\\ud83d\)"):
+        tag_examples(table, columns)
 
 
 WORDS = {

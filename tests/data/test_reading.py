@@ -139,6 +139,87 @@ def test_arrow_and_numpy():
     assert [type(value) for value in record.values()] == [str, int, list]
 
 
+def test_arrays_inside_of_cells():
+    """As pandas reads Parquet: SQuAD's answers are a dict of arrays, entities are arrays of arrays."""
+    answers = {"text": numpy.array(["a"], dtype=object), "answer_start": numpy.array([3], dtype=numpy.int32)}
+    entities = numpy.array([numpy.array([0, 3, "PER"], dtype=object), None], dtype=object)[:1]
+    given = [{"answers": answers, "entities": entities, "spans": [{"start": numpy.int64(1)}], "pair": ("a", 1)}]
+    (record,) = read_table(given).records
+    assert json.dumps(record) == json.dumps(
+        {
+            "answers": {"text": ["a"], "answer_start": [3]}, "entities": [[0, 3, "PER"]], "spans": [{"start": 1}],
+            "pair": ["a", 1],
+        }
+    )  # fmt: skip
+    assert record["pair"] == ("a", 1)
+
+
+def test_the_way_through_pandas_changes_nothing(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    records = [{"question": "Who?", "context": "Ann went.", "answers": {"text": ["Ann"], "answer_start": [0]}}]
+    parquet.write_table(pyarrow.Table.from_pylist(records), tmp_path / "a.parquet")
+    frame = pandas.read_parquet(tmp_path / "a.parquet")
+    for source in (frame, tmp_path / "a.parquet"):
+        assert json.dumps(read_table(source).records) == json.dumps(records)
+
+
+@pytest.mark.parametrize("how", ["columns", "split", "records"])
+def test_json_as_pandas_writes_it(tmp_path, how):
+    """Columns of rows is what it writes unless it is told otherwise."""
+    pandas = pytest.importorskip("pandas")
+    pandas.DataFrame(RECORDS).to_json(tmp_path / "a.json", orient=how)
+    table = read_table(tmp_path / "a.json")
+    assert list(table.records) == RECORDS and table.columns == ("text", "label")
+    pandas.DataFrame(RECORDS[:1]).to_json(tmp_path / "a.json", orient=how)
+    assert list(read_table(tmp_path / "a.json").records) == RECORDS[:1]
+
+
+def test_one_record_of_objects_is_no_table_of_columns(tmp_path):
+    record = {"text": "a", "meta": {"0": 1}, "label": "x"}
+    (tmp_path / "a.json").write_text(json.dumps(record))
+    assert list(read_table(tmp_path / "a.json").records) == [record]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_lines_of_spaces_are_passed_over(tmp_path, name, quote):
+    """As pandas passes them over."""
+    sign = "," if name == "a.csv" else "\t"
+    lines = ["text,label", f"{quote}one{quote},x", "   ", "two,y", " \r", "three,x", "  "]
+    path = tmp_path / name
+    path.write_text("\n".join(lines).replace(",", sign), newline="")
+    expected = [("one", "x"), ("two", "y"), ("three", "x")]
+    table = read_table(path)
+    assert [(r["text"], r["label"]) for r in table.records] == expected and table.rows == [2, 4, 6]
+    streamed = [row for block in open_rows(path).blocks(2) for row in block.rows]
+    assert [(r.record["text"], r.record["label"]) for r in streamed] == expected
+    assert [row.number for row in streamed] == table.rows
+
+
+def test_a_lone_text_of_spaces_is_a_row_where_there_is_one_column(tmp_path):
+    (tmp_path / "a.csv").write_text("text\none\n  \ntwo\n")
+    assert [record["text"] for record in read_table(tmp_path / "a.csv").records] == ["one", "  ", "two"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.txt", "one two\nthree\n\nfour\n"),
+        ("a.jsonl", '{"text": "one"}\n{"text": "two"}\n'),
+        ("a.csv", "text,y\na,b\n"),
+    ],
+)
+def test_the_line_ends_of_old_macs(tmp_path, name, content):
+    """Whatever the format: the same rows as with the ends of today, read whole or streamed."""
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / name).write_text(content)
+    (tmp_path / name).write_bytes(content.replace("\n", "\r").encode())
+    new, old = read_table(tmp_path / "new" / name), read_table(tmp_path / name)
+    assert (old.columns, list(old.records), list(old.rows)) == (new.columns, list(new.records), list(new.rows))
+    streamed = [row for block in open_rows(tmp_path / name).blocks(9) for row in block.rows]
+    assert [row.record for row in streamed] == list(new.records)
+
+
 def test_missing_keys_are_none():
     table = read_table([{"a": 1}, {"b": 2}])
     assert table.columns == ("a", "b") and list(table.records) == [{"a": 1, "b": None}, {"a": None, "b": 2}]

@@ -4,12 +4,15 @@ import errno
 import os
 from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from bertsmith.data.reading import read_table
 from bertsmith.errors import BertsmithError
 
 LONG_EATEN = "text,label\n" + 'x,"a\n' + "b,c\n" * 6 + '19",d\n'
+LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"
 CASES = {
     "empty": ("a.csv", b"", "is empty"),
     "blank": ("a.jsonl", b"\n \n", "is empty"),
@@ -41,6 +44,24 @@ CASES = {
     "json of lists": ("a.json", b"[[1, 2], [3, 4]]", "record 1: a dict is needed"),
     "json of nothing known": ("a.json", b'{"q17": "Paris"}', "an object without a known column"),
     "json too deep": ("a.json", b"[" * 200_000, "nested too deeply|not JSON"),
+    "json, a number of 5,000 digits": (
+        "a.json", b'[{"text": "a"},\n{"text": "b", "n": ' + b"1" * 5000 + b"}]", "not JSON .*digits"
+    ),
+    "jsonl, a number of 5,000 digits": (
+        "a.jsonl", b'{"text": "a"}\n{"text": "b", "n": ' + b"1" * 5000 + b"}\n", "line 2: not JSON .*digits"
+    ),
+    "jsonl, such a number at once": (
+        "b.jsonl", b'{"text": "b", "n": ' + b"1" * 5000 + b'}\n{"text": "a"}\n', "line 1: not JSON .*digits"
+    ),
+    "a pointer of Git LFS": ("a.csv", LFS, "a pointer of Git LFS, not the data.*git lfs pull"),
+    "such a pointer as Parquet": ("a.parquet", LFS, "a pointer of Git LFS"),
+    "such a pointer as lines": ("a.txt", LFS, "a pointer of Git LFS"),
+    "the header again": ("a.csv", b"text,label\na,x\ntext,label\nb,y\n", "row 3: the header stands here once more"),
+    "the header again with a mark": (
+        "a.tsv", b"\xef\xbb\xbftext\tlabel\na\tx\n\xef\xbb\xbftext\tlabel\n", "row 3: the header stands here once more"
+    ),
+    "the header again, indexed": ("a.csv", b",text,label\n0,a,x\n,text,label\n", "row 3: the header stands here"),
+    "the header again, spaces": ("a.csv", b'text , label\na,"x"\ntext , label\n', "row 3: the header stands here once"),
     "empty array": ("a.json", b"[]", "holds no records"),
     "squad without context": ("a.json", b'{"data": [{"paragraphs": [{"qas": []}]}]}', 'paragraph 1: a text "context"'),
     "squad without qas": ("a.json", b'{"data": [{"paragraphs": [{"context": "a"}]}]}', 'paragraph 1: a list "qas"'),
@@ -61,6 +82,20 @@ def test_sentence(tmp_path, name, raw, sentence):
     assert message.startswith(str(path)) and message.endswith(".") and "\n" not in message
 
 
+def test_two_columns_of_one_name_in_parquet(tmp_path):
+    twins = pyarrow.table([["a"], ["b"], ["x"]], names=["text", "text", "label"])
+    parquet.write_table(twins, tmp_path / "a.parquet")
+    with pytest.raises(BertsmithError, match=r'a\.parquet has 2 columns called "text"; rename all but one'):
+        read_table(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("given", ["", " "])
+def test_no_name_is_no_folder(given):
+    """What a shell makes of a variable that is not set must not be taken for the folder one stands in."""
+    with pytest.raises(BertsmithError, match="the name of the file is empty; give a path"):
+        read_table(given)
+
+
 def test_paths(tmp_path):
     (tmp_path / "reviews.csv").write_text("text,label\na,b\n")
     with pytest.raises(BertsmithError, match=r"did you mean .*reviews\.csv"):
@@ -69,6 +104,12 @@ def test_paths(tmp_path):
         read_table(tmp_path)
     with pytest.raises(BertsmithError, match="nor does the folder"):
         read_table(tmp_path / "no" / "file.csv")
+
+
+def test_a_link_to_nothing_is_not_proposed_for_itself(tmp_path):
+    (tmp_path / "train.csv").symlink_to(tmp_path / "gone.csv")
+    with pytest.raises(BertsmithError, match=r"train\.csv does not exist \(it is a link to .*gone\.csv\)\.$"):
+        read_table(tmp_path / "train.csv")
 
 
 def test_unreadable(tmp_path, monkeypatch):

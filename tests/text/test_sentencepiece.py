@@ -88,6 +88,24 @@ def test_a_lone_mark_of_a_word_start_spans_nothing(train: Any, make_folder: Any)
     assert ("東", "東") in spans
 
 
+@pytest.mark.parametrize("name", ["sentencepiece.bpe.model", "spiece.model"])
+@pytest.mark.parametrize("lead", ["\x07", "\x01\x7f", "\x0b \x0b", "\x8f\x9f\x1f"])
+def test_control_characters_at_the_start_move_no_offsets(name: str, lead: str, train: Any, make_folder: Any) -> None:
+    """The character map drops them; each piece still stands where it stands without them, only further on."""
+    albert = {"control_symbols": ["[CLS]", "[SEP]", "[MASK]"], "pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1}
+    model = train(normalization_rule_name="nmt_nfkc", **(albert if name == "spiece.model" else {}))
+    tokenizer = load_tokenizer(make_folder({name: model}))
+    text = "hello, the tokens 2024 of brown foxes"
+    bare, whole = tokenizer.encode(text, specials=False), tokenizer.encode(lead + text, specials=False)
+    assert whole.ids == bare.ids
+    placed = [(start, end) for start, end in whole.offsets if start < end]
+    assert placed == [(start + len(lead), end + len(lead)) for start, end in bare.offsets if start < end]
+    one, other = tokenizer.encode_many([lead + text, text], [text, lead + text])
+    assert one.offsets == tokenizer.encode(lead + text, text).offsets and other.ids == one.ids
+    window = tokenizer.windows(lead + text, length=12, overlap=2)[0]
+    assert window.offsets == tokenizer.encode(lead + text, length=12).offsets
+
+
 def test_albert_options_reach_the_text(train: Any, make_folder: Any) -> None:
     model = train(control_symbols=["[CLS]", "[SEP]", "[MASK]"], pad_id=0, unk_id=1, bos_id=-1, eos_id=-1)
     plain = load_tokenizer(make_folder({"spiece.model": model}))

@@ -496,6 +496,29 @@ def test_mistakes_are_sentences_and_leave_nothing_behind(classifier, tmp_path, j
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
 
 
+@pytest.mark.parametrize("out", [".", "/", Path("")], ids=str)
+def test_a_folder_without_a_name_is_a_sentence(classifier, tmp_path, monkeypatch, out):
+    """What a shell makes of a variable that is not set comes as the folder one stands in."""
+    monkeypatch.chdir(tmp_path)
+    write_rows(tmp_path / "rows.jsonl", 2)
+    with pytest.raises(bertsmith.BertsmithError, match="is a folder; give a file to write the answers to"):
+        bertsmith.predict_file("classify", tmp_path / "rows.jsonl", out, classifier)
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.jsonl"]
+
+
+def test_files_put_together_with_a_header_each(classifier, tmp_path):
+    (tmp_path / "in.csv").write_text("text,id\na river,1\ntext,id\nthe town,2\n")
+    made = bertsmith.predict_file("classify", tmp_path / "in.csv", tmp_path / "out.jsonl", classifier, on_error="skip")
+    assert (made.rows, made.errors) == (3, 1)
+    assert [record.get("id") for record in records(made.out)] == ["1", None, "2"]
+    assert "row 3: the header stands here once more" in records(made.out)[1]["error"]
+
+
+def test_no_name_to_read_from_is_a_sentence(classifier, tmp_path):
+    with pytest.raises(bertsmith.BertsmithError, match="the name of the file is empty; give a path"):
+        bertsmith.predict_file("classify", "", tmp_path / "out.jsonl", classifier)
+
+
 def test_ray_without_ray_is_a_sentence(classifier, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     source = write_rows(tmp_path / "in.jsonl", 3)

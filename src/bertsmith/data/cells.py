@@ -2,11 +2,16 @@
 
 import ast
 import json
+import re
 from typing import Any
 
 from bertsmith.data import findings
 from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
+
+# An array as pandas writes it into a CSV file, parts with white space between them: ['a' 'b'], [ 2 27].
+_PART = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s,'"\[\]]+""")
+_ARRAY = re.compile(rf"\[\s*(?:{_PART.pattern})(?:\s+(?:{_PART.pattern}))+\s*\]")
 
 
 def is_missing(value: Any) -> bool:
@@ -53,16 +58,35 @@ def sound(text: str, table: Table, index: int, column: str) -> str:
 
 
 def list_cell(value: Any) -> list[Any] | None:
-    """A list as such, or written as JSON or Python inside a text: ["a", "b"]; None: it is no list."""
+    """A list as such, or written as JSON, Python or numpy inside a text: ["a", "b"], ['a' 'b']; None: it is no list."""
     if isinstance(value, (list, tuple)):
         return list(value)
     if not isinstance(value, str) or not (value.startswith("[") and value.endswith("]")):
         return None
+    if _ARRAY.fullmatch(value):  # first, since Python joins 'a' 'b' to one text
+        return _read_array(value)
+    found = _parse(value)
+    return found if isinstance(found, list) else None
+
+
+def object_cell(value: str) -> dict[str, Any] | None:
+    """An object written as JSON or Python inside a text; None: it is none."""
+    found = _parse(value) if value.startswith("{") and value.endswith("}") else None
+    return found if isinstance(found, dict) else None
+
+
+def _parse(value: str) -> Any:
     for parse in (json.loads, ast.literal_eval):
         try:
-            found = parse(value)
+            return parse(value)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
-        if isinstance(found, list):
-            return found
     return None
+
+
+def _read_array(value: str) -> list[Any] | None:
+    try:
+        found = [ast.literal_eval(part) for part in _PART.findall(value[1:-1])]
+    except (ValueError, SyntaxError):  # words in brackets
+        return None
+    return None if ... in found else found

@@ -15,6 +15,7 @@ more names: anchor, positive, answer, relevance, …
 
 import difflib
 import re
+import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 
 from bertsmith.data.table import Table
@@ -122,6 +123,11 @@ def find_columns(
 
     Words may also come as a `text`, with `entities` marked in it; whichever of the two forms is there has its roles.
     """
+    if table.kind == "conll" and "text" in roles and "words" not in roles:
+        raise BertsmithError(
+            f"{table.name} holds words with their tags, one a line, and no texts: it is for tagging (--task tag); "
+            "where each line is a text, say --format lines."
+        )
     found = Columns()
     choices = {role: column for role, column in (chosen or {}).items() if column is not None}
     is_matched = "negative" in roles
@@ -172,11 +178,18 @@ def _check_choice(table: Table, role: str, column: str) -> str:
         return column
     if column.isdecimal() and 0 < int(column) <= len(table.columns):
         return table.columns[int(column) - 1]
+    alike = [name for name in table.columns if _compose(name) == _compose(column)]
+    if len(alike) == 1:  # é is one character or two, and nobody sees which
+        return alike[0]
     near = difflib.get_close_matches(column, table.columns, 1, 0.5)
     end = f'; did you mean "{near[0]}"?' if near else "."
     raise BertsmithError(
         f'{table.name} has no column "{column}", which was chosen as {role} (columns: {_list(table.columns)}){end}'
     )
+
+
+def _compose(name: str) -> str:
+    return unicodedata.normalize("NFC", name)
 
 
 def _find_pair(table: Table, found: Columns, known: Sequence[tuple[str, str]]) -> None:

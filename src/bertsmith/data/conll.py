@@ -3,11 +3,13 @@
 One word a line, a blank line between sentences. Cells are cut at tabs where a line has them, else at spaces. Columns
 are called `words` (the first, or the second after running numbers) and `tags` (the last), those between `column 2`, …;
 CoNLL-2003's are words, pos, chunk, tags, and CoNLL-U's have their own names. `-DOCSTART-` lines only end a sentence.
-A line that begins with # is a comment where a sentence begins and the line has another width; in CoNLL-U always there.
+A line that begins with # is a comment where a sentence begins and the line has another width, or ends in what no other
+line ends in, as `# id 17` does and `#Rome O` does not; in CoNLL-U always there.
 """
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice, pairwise
 from sys import intern
 from typing import Any
@@ -73,6 +75,7 @@ def looks_like_conll(text: str) -> bool:
 def _sentences(text: str, name: str) -> Iterator[Sentence]:
     width, first = 0, 0
     begin, words = 0, list[list[str]]()
+    usual = _Usual.of(text) if "#" in text else None
     for number, line in bare_lines(text):
         if line.startswith(DOCUMENT) or not line.strip(" \t"):
             if words:
@@ -80,7 +83,7 @@ def _sentences(text: str, name: str) -> Iterator[Sentence]:
                 words = []
             continue
         cells = _cut(line)
-        if line.startswith("#") and not words and (len(cells) != width if width else _is_comment(cells)):
+        if usual and line.startswith("#") and not words and usual.is_comment(cells):
             continue
         if not width:
             width, first = len(cells), number
@@ -93,9 +96,30 @@ def _sentences(text: str, name: str) -> Iterator[Sentence]:
         yield begin, words
 
 
-def _is_comment(cells: Sequence[str]) -> bool:
-    """At the very start, before any width is known: `# id 17`, `# text = …`, but not `# # B-NP`."""
-    return not TAG.fullmatch(cells[-1])
+@dataclass(frozen=True)
+class _Usual:
+    """What lines that do not begin with # are like."""
+
+    width: int  # of the first of them; 0: there is none
+    ends: frozenset[str]  # their last cells
+    are_tags: bool  # all of these are O, B-…
+
+    @classmethod
+    def of(cls, text: str) -> "_Usual":
+        lines = (line for _, line in bare_lines(text) if line.strip(" \t") and not line.startswith(("#", DOCUMENT)))
+        width, ends = 0, set[str]()
+        for cells in map(_cut, lines):
+            width = width or len(cells)
+            ends.add(cells[-1])
+        return cls(width, frozenset(ends), all(map(TAG.fullmatch, ends)))
+
+    def is_comment(self, cells: Sequence[str]) -> bool:
+        """`# id 17`, `# text = …`, but not `# # B-NP`, nor `#Rome NNP`, which is a word."""
+        if self.width and len(cells) != self.width:
+            return True
+        if TAG.fullmatch(cells[-1]) or cells[-1] in self.ends:
+            return False
+        return self.are_tags or (cells[0] == "#" and cells[1:2] != ["#"])
 
 
 def _cut(line: str) -> list[str]:

@@ -25,19 +25,25 @@ NOT_TEXT = (
     (b"PK\x03\x04", "a zip archive or an Excel workbook; unpack it, or save the sheet as CSV"),
     (b"\xd0\xcf\x11\xe0", "an old Excel workbook; save the sheet as CSV"),
     (b"%PDF", "a PDF; give the text as CSV or JSONL"),
+    (b"version https://git-lfs.github.com/spec/", "a pointer of Git LFS, not the data; fetch it with `git lfs pull`"),
     (b"SQLite format 3\0", "an SQLite database; export the table as CSV"),
 )
 
 
 def decode(raw: bytes, name: str) -> str:
-    for start, what in NOT_TEXT:
-        if raw.startswith(start):
-            raise BertsmithError(f"{name} is {what}.")
+    refuse_other(raw, name)
     for mark, encoding in MARKS:
         if raw.startswith(mark):
             return _refuse_nul(_decode_as(raw[len(mark) :], encoding, name), name)
     _refuse_wide(raw, name)
     return _refuse_nul(_decode_as(raw, "utf-8", name), name)
+
+
+def refuse_other(raw: bytes, name: str) -> None:
+    """What is often met under the name of data, and is none that can be read."""
+    for start, what in NOT_TEXT:
+        if raw.startswith(start):
+            raise BertsmithError(f"{name} is {what}.")
 
 
 def cut_lines(text: str) -> Iterator[str]:

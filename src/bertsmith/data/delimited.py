@@ -14,7 +14,7 @@ from threading import Lock
 
 from bertsmith.data.decoding import bare_lines, cut_lines
 from bertsmith.data.glue import has_no_quoting, is_orange, name_columns
-from bertsmith.data.headers import is_header, name_header, number_columns
+from bertsmith.data.headers import AGAIN, is_again, is_header, name_header, number_columns
 from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
 
@@ -29,13 +29,11 @@ Row = tuple[int, list[str]]
 
 def read_delimited(text: str, name: str, kind: str, header: bool | None = None) -> Table:
     """`kind` is "csv" (the delimiter is found: comma, tab, semicolon or bar) or "tsv"."""
-    if "\n" not in text:
-        text = text.replace("\r", "\n")  # as old Macs ended lines
     text, told = take_told(text) if kind == "csv" else (text, None)
     delimiter = "\t" if kind == "tsv" else told or guess_delimiter(text)
     quoted = '"' in text and (kind != "tsv" or is_quoted_tsv(text))
     rows = _quoted_rows(text, name, delimiter) if quoted else _plain_rows(text, delimiter)
-    head = list(islice(rows, HEAD))
+    head = drop_blank(list(islice(rows, HEAD)))
     if not head:
         raise BertsmithError(f"{name} is empty.")
     columns, skip = settle_columns([cells for _, cells in head], kind, f"{name}, row {head[0][0]:,}", header)
@@ -76,10 +74,11 @@ def is_quoted_tsv(text: str) -> bool:
         return False
     try:
         with room_for(len(text)):
-            widths = [len(cells) for cells in csv.reader(cut_lines(text), delimiter="\t", strict=True) if cells]
+            rows = [cells for cells in csv.reader(cut_lines(text), delimiter="\t", strict=True) if cells]
     except csv.Error:
         return False
-    plain = [line.count("\t") + 1 for _, line in bare_lines(text) if line]
+    widths = [len(cells) for cells in rows if not is_blank(cells)]
+    plain = [line.count("\t") + 1 for _, line in bare_lines(text) if line.strip(" ")]
     return len(set(widths)) == 1 and (len(plain) == len(widths) or len(set(plain)) > 1)
 
 
@@ -103,6 +102,16 @@ def room_for(size: int) -> Iterator[None]:
             csv.field_size_limit(max([_usual, *_needed]))
 
 
+def is_blank(cells: list[str]) -> bool:
+    """A line of nothing but spaces: no row, but where a row is one cell."""
+    return len(cells) == 1 and not cells[0].strip()
+
+
+def drop_blank(rows: list[Row]) -> list[Row]:
+    """The first rows without lines of spaces, if rows have several cells."""
+    return [row for row in rows if not is_blank(row[1])] if any(len(cells) > 1 for _, cells in rows) else rows
+
+
 def _plain_rows(text: str, delimiter: str) -> Iterator[Row]:
     for number, line in bare_lines(text):
         if line:
@@ -117,7 +126,7 @@ def _quoted_rows(text: str, name: str, delimiter: str) -> Iterator[Row]:
             for cells in reader:
                 begin, before = before + 1, reader.line_num
                 if cells:
-                    width = width or len(cells)
+                    width = width or (0 if is_blank(cells) else len(cells))
                     if before > begin:
                         refuse_swallowed(cells, delimiter, width, f"{name}, line {begin:,}")
                     yield begin, cells
@@ -184,8 +193,12 @@ def _fill(
     numbers: list[int] = []
     width = len(columns)
     for number, cells in rows:
+        if width > 1 and is_blank(cells):
+            continue
         if len(cells) != width:
             raise BertsmithError(f"{name}, row {number:,}: {describe_width(cells, width, delimiter)}")
+        if is_again(cells, columns):
+            raise BertsmithError(f"{name}, row {number:,}: {AGAIN}")
         if width == 1 or any(cells):
             records.append(dict(zip(columns, cells, strict=True)))
             numbers.append(number)

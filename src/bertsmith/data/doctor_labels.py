@@ -4,6 +4,7 @@ In: each example's labels, or the types of each sentence's tags. Out: facts and 
 occurrences and of distinct labels, never with its square.
 """
 
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -160,20 +161,30 @@ def report_typos(diagnosis: Diagnosis, labels: Labels, noun: str = "label") -> N
 def find_variants(counts: Mapping[str, int]) -> list[tuple[str, str, str]]:
     """(rarer, commoner, how they differ) for labels that are the same but for case, spaces, hyphens, underscores.
 
-    And for those that are one number: 1 and 1.0, as a column with gaps in it becomes on its way through a data frame.
+    And for those that are one number: 1 and 1.0, as a column with gaps in it becomes on its way through a data frame;
+    and for those that look alike: é as one character and as two, a sign without width behind the last letter.
     """
     groups: dict[Any, list[str]] = defaultdict(list)
     for label in counts:
         number = _read_number(label)
-        letters = "".join(label.casefold().replace("_", " ").replace("-", " ").split())
+        letters = "".join(_as_seen(label).casefold().replace("_", " ").replace("-", " ").split())
         groups[letters if number is None else number].append(label)
     found = []
     for kind, group in groups.items():
         common, *others = sorted(group, key=lambda label: (-counts[label], label))
         for other in others:
-            how = "only by case" if other.casefold() == common.casefold() else "only by spaces or hyphens"
+            one, same = _as_seen(other), _as_seen(common)
+            how = "only by case" if one.casefold() == same.casefold() else "only by spaces or hyphens"
+            how = "only in how their letters are encoded" if one == same else how
             found.append((other, common, how if isinstance(kind, str) else "only in how a number is written"))
     return found
+
+
+def _as_seen(label: str) -> str:
+    """Without what the eye does not see: signs of no width, and which of its codes a letter has."""
+    if label.isascii():
+        return label
+    return "".join(c for c in unicodedata.normalize("NFKC", label) if unicodedata.category(c) != "Cf").strip()
 
 
 def report_blanks(diagnosis: Diagnosis, labels: Labels) -> None:
@@ -212,8 +223,11 @@ def _is_slip(one: str, other: str) -> bool:
     return swapped or rest[1:] == rest_other[1:] or rest[1:] == rest_other or rest == rest_other[1:]
 
 
-def balance_facts(labels: Labels) -> dict[str, Any]:
-    """The counts of each label, and the accuracy of always giving the most frequent one."""
-    balance, total = labels.balance, len(labels.examples)
-    top = next(iter(balance.values()), 0)
+def balance_facts(labels: Labels, places: Sequence[str] | None = None) -> dict[str, Any]:
+    """The counts of each label, and the accuracy of always giving the most frequent one.
+
+    `places`: where an example is asked for many labels, the right one of each time.
+    """
+    balance, total = labels.balance, len(labels.examples if places is None else places)
+    top = max((labels.counts if places is None else Counter(places)).values(), default=0)
     return {"labels": balance, "majority": round(top / total, 4) if total else 0.0}

@@ -91,11 +91,12 @@ def report_overlap(
     stand = "stands" if len(shared) == 1 else "stand"
     most = len(shared) >= TOO_MUCH_OVERLAP * len(examples)
     size = f"all {len(examples):,}" if len(shared) == len(examples) else f"{len(shared):,} of {len(examples):,}"
+    what = f"{size} {side} {noun}s" if len(examples) > 1 else f"the only {side} {noun}"
     told = "be that of dev once more, which chose the model" if holder == "dev" else "measure memory, not skill"
     memory = f"the score would {told}; give {side} texts that {holder} does not hold"
     diagnosis.add(
         "error" if most else "warning",
-        f"{size} {side} {noun}s ({share(len(shared), len(examples))}) {stand} in {holder} too: "
+        f"{what} ({share(len(shared), len(examples))}) {stand} in {holder} too: "
         f"{memory if most else 'the score will be too good by them'}",
         shared,
     )

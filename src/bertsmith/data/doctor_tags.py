@@ -33,7 +33,8 @@ def examine_tags(diagnosis: Diagnosis, train: Sequence[TagExample], dev: Sequenc
         types[side] = Labels.count(known, [_types(e.tags or (), scheme) for e in known])
         bare = sum(not any(tag != OUTSIDE for tag in e.tags or ()) for e in known)
         words = sum(len(e.spans) for e in examples)
-        diagnosis.facts[side] |= {"words": words, "untagged_sentences": bare, **balance_facts(types[side])}
+        tags = [tag for e in known for tag in e.tags or ()]
+        diagnosis.facts[side] |= {"words": words, "untagged_sentences": bare, **balance_facts(types[side], tags)}
     diagnosis.facts["scheme"] = scheme
     full = [e for e in train if e.text.strip()]
     report_repeats(diagnosis, full, [key(e) for e in full], [e.tags for e in full], "sentence", "tags")

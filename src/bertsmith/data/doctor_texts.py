@@ -25,7 +25,9 @@ from bertsmith.data.doctor_shared import (
 )
 from bertsmith.data.examples import TextExample
 from bertsmith.data.findings import Diagnosis, counted, quoted
+from bertsmith.data.labels import SEPARATORS
 
+OTHER_SIGNS = ("/", "+", "&", " ")  # that part labels where nobody says so
 HARDLY_ANY = 0.05  # of the examples with other than one label: slips in data that has one each
 
 
@@ -71,8 +73,9 @@ def _report_labels(diagnosis: Diagnosis, labels: dict[str, Labels], several: boo
     report_blanks(diagnosis, train)
     if several:
         _report_several(diagnosis, train)
+        _report_joined(diagnosis, train, (*SEPARATORS, *OTHER_SIGNS), "name the sign with --separator")
     else:
-        _report_joined(diagnosis, train)
+        _report_joined(diagnosis, train, SEPARATORS, "give --several")
         report_balance(diagnosis, train)
     report_typos(diagnosis, train)
     if dev and dev.counts:
@@ -105,16 +108,16 @@ def _report_several(diagnosis: Diagnosis, labels: Labels) -> None:
         report_balance(diagnosis, labels)
 
 
-def _report_joined(diagnosis: Diagnosis, labels: Labels) -> None:
+def _report_joined(diagnosis: Diagnosis, labels: Labels, signs: Sequence[str], advice: str) -> None:
     """Labels such as "4,27" that are made of other labels: several a text, read as one."""
-    for sign in (",", ";", "|"):
+    for sign in signs:
         joined = [label for label in labels.counts if sign in label]
         parts = {label: [part.strip() for part in label.split(sign)] for label in joined}
         made = [label for label in joined if all(part in labels.counts for part in parts[label])]
         if made and len(made) >= MOST * len(joined):
             diagnosis.add("warning", f'{counted(len(made), "label")} such as {quoted(made[:1])} '
                           f'{"is" if len(made) == 1 else "are"} made of other labels and "{sign}": '
-                          f"if these are several labels a text, give --several", labels.bearers(made))  # fmt: skip
+                          f"if these are several labels a text, {advice}", labels.bearers(made))  # fmt: skip
             return
 
 

@@ -12,26 +12,40 @@ from bertsmith.data.columns import KNOWN, normalize
 from bertsmith.errors import BertsmithError
 
 LONGEST_NAME = 80
+AGAIN = "the header stands here once more, as where files were put together; take this row out."
 
 
 def is_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Decided from the first rows of a file."""
+    """Decided from the first rows of a file; where files were put together, their header comes again."""
     first, rest = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]
     again = [any(row[i] == cell for row in rest) for i, cell in enumerate(first)]
-    if any(normalize(cell) in KNOWN and not seen for cell, seen in zip(first, again, strict=True)):
+    others = [row for row in rest if not is_again(row, _clean(first))]
+    known = [i for i, cell in enumerate(first) if normalize(cell) in KNOWN]
+    if any(all(row[i] != first[i] for row in others) for i in known):
         return True
     odd = any(_is_number(cell) or len(cell) > LONGEST_NAME for cell in first)
     return not (odd or any(again) or len(first) == 1 or len(set(first)) < len(first))
 
 
+def is_again(cells: Sequence[str], columns: Sequence[str]) -> bool:
+    """Whether a row is the header once more, as where files with one each were put together."""
+    if len(columns) < 2 or len(cells) != len(columns) or cells[-1].strip() not in (columns[-1], ""):
+        return False
+    return any(cells) and _clean([cells[0].removeprefix("\ufeff"), *cells[1:]]) == tuple(columns)
+
+
 def name_header(cells: Sequence[str], where: str) -> tuple[str, ...]:
-    names = tuple(cell.strip() or f"column {i}" for i, cell in enumerate(cells, 1))
+    names = _clean(cells)
     for i, name in enumerate(names):
         if name in names[:i]:
             raise BertsmithError(
                 f'{where}: columns {names.index(name) + 1} and {i + 1} are both called "{name}"; rename one of them.'
             )
     return names
+
+
+def _clean(cells: Sequence[str]) -> tuple[str, ...]:
+    return tuple(cell.strip() or f"column {i}" for i, cell in enumerate(cells, 1))
 
 
 def number_columns(width: int) -> tuple[str, ...]:

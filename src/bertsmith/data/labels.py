@@ -109,12 +109,27 @@ def plain_label(value: Any) -> str:
     return "" if written.lower() == "nan" else written
 
 
-def guess_separator(table: Table, column: str) -> str | None:
-    """What parts the labels in the cells of a column: the separator that most cells hold; None: no cell holds one."""
+def guess_separator(table: Table, column: str, known: Sequence[str] = ()) -> str | None:
+    """What parts the labels in the cells of a column: the separator that most cells hold; None: no cell holds one.
+
+    A sign in a label that is `known` parts none; beside known labels one that no cell holds is as good as any.
+    """
     cells = [record[column] for record in table.records if isinstance(record[column], str)]
-    counts = {separator: sum(separator in cell for cell in cells) for separator in SEPARATORS}
-    best = max(SEPARATORS, key=lambda separator: counts[separator])
-    return best if counts[best] else None
+    counts = {
+        separator: sum(separator in cell for cell in cells)
+        for separator in SEPARATORS
+        if not any(separator in label for label in known)
+    }
+    best = max(counts, key=lambda separator: counts[separator], default=None)
+    return best if best is not None and (counts[best] or known) else None
+
+
+def share_separator(train: Table, columns: Mapping[str, str], choices: Mapping[str, Any]) -> dict[str, Any]:
+    """The choices with what parts the labels of train: in the few cells of dev another sign may be more frequent."""
+    label = columns.get("label")
+    if choices.get("several") and choices.get("separator") is None and label in train.columns:
+        return {**choices, "separator": guess_separator(train, label)}
+    return dict(choices)
 
 
 def read_label_names(path: str | Path) -> list[str]:

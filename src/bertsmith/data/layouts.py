@@ -13,7 +13,7 @@ from typing import Any
 
 from bertsmith.data.conll import looks_like_conll
 from bertsmith.data.decoding import MARKS, NOT_TEXT, bare_lines
-from bertsmith.data.delimited import HEAD, guess_delimiter, is_quoted_tsv, settle_columns, take_told
+from bertsmith.data.delimited import HEAD, drop_blank, guess_delimiter, is_quoted_tsv, settle_columns, take_told
 from bertsmith.data.jsonlines import is_by_line
 from bertsmith.data.reading import EXTENSIONS, guess_format
 from bertsmith.data.row_parsing import HeadLines, RowFault, RowParser
@@ -59,6 +59,8 @@ def find_layout(head: bytes, is_all: bool, path: Path, packing: str, format: str
 
 
 def _lay_out(text: str, is_all: bool, kind: str | None, name: str) -> Layout | None:
+    if "\n" not in text and "\r" in text.rstrip():  # lines as old Macs ended them
+        return None
     kind = kind or guess_format(text)
     if kind == "tsv" and looks_like_conll(text):
         return None
@@ -78,7 +80,7 @@ def _lay_out_objects(text: str) -> Layout | None:
     for _, line in islice(bare_lines(text), HEAD):
         try:
             record = json.loads(line) if line.strip() else {}
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             continue
         if isinstance(record, dict):
             if not columns and is_squad(record):
@@ -95,9 +97,9 @@ def _lay_out_cells(text: str, is_all: bool, kind: str, name: str) -> Layout | No
     quoted = kind == "csv" or _has_quoted_cells(text, is_all)
     lines = HeadLines(text)
     parser = RowParser(Layout(kind, (), "row", delimiter, quoted), name, lines)
-    rows: list[list[str]] = []
+    found: list[tuple[int, list[str]]] = []
     spans = False
-    while len(rows) < HEAD and (line := lines.take()) is not None:
+    while len(found) < HEAD and (line := lines.take()) is not None:
         try:
             cells = parser.cut(line.decode(), lines.number)
         except RowFault:
@@ -108,7 +110,8 @@ def _lay_out_cells(text: str, is_all: bool, kind: str, name: str) -> Layout | No
             break  # a cell that goes on behind the start
         spans = spans or any("\n" in cell for cell in cells)
         if cells:
-            rows.append(cells)
+            found.append((lines.number, cells))
+    rows = [cells for _, cells in drop_blank(found)]
     if not rows:
         return None
     columns, skip = settle_columns(rows, kind, f"{name}, row 1", None)

@@ -14,11 +14,11 @@ from typing import Any
 
 from bertsmith.data.columns import KNOWN, normalize
 from bertsmith.data.conll import looks_like_conll, read_conll
-from bertsmith.data.decoding import bare_lines, decode
+from bertsmith.data.decoding import bare_lines, decode, refuse_other
 from bertsmith.data.delimited import guess_delimiter, read_delimited
 from bertsmith.data.folders import find_split, is_slots, list_folder, read_slots, require_split
 from bertsmith.data.jsonlines import read_json
-from bertsmith.data.records import gather, read_frame
+from bertsmith.data.records import gather, read_frame, refuse_twins
 from bertsmith.data.table import Table
 from bertsmith.errors import BertsmithError
 
@@ -41,6 +41,8 @@ def read_table(source: Any, *, name: str = "", format: str | None = None, header
         if sys.stdin is None:
             raise BertsmithError("standard input is closed, and - reads from it.")
         return _parse(sys.stdin.buffer.read(), name or STANDARD_INPUT, format, header)
+    if isinstance(source, str) and not source.strip():
+        raise BertsmithError("the name of the file is empty; give a path, or - for standard input.")
     if isinstance(source, (str, Path)):
         return _read_path(Path(source), name or str(source), format, header)
     name = name or "data"
@@ -86,12 +88,15 @@ def _read_bytes(path: Path, name: str) -> bytes:
 
 
 def _parse(raw: bytes, name: str, format: str | None, header: bool | None) -> Table:
+    refuse_other(raw, name)
     if format == "parquet" or raw.startswith(b"PAR1"):
         return _read_parquet(raw, name)
     text = decode(raw, name)
     del raw  # the last reference to what may be large
     if not text.strip():
         raise BertsmithError(f"{name} is empty.")
+    if "\n" not in text:
+        text = text.replace("\r", "\n")  # as old Macs ended lines
     format = format or guess_format(text)
     if format == "tsv" and header is None and looks_like_conll(text):
         format = "conll"  # as many give tagged words out
@@ -129,6 +134,7 @@ def _read_parquet(raw: bytes, name: str) -> Table:
             f"{name} is Parquet, which needs the extra `parquet`: pip install 'bertsmith[parquet]'."
         ) from None
     try:
+        refuse_twins(parquet.read_schema(pyarrow.BufferReader(raw)).names, name)
         return gather(parquet.read_table(pyarrow.BufferReader(raw)).to_pylist(), name, kind="parquet")
     except (pyarrow.ArrowException, OSError) as error:
         raise BertsmithError(f"{name} cannot be read as Parquet: {str(error).splitlines()[0].rstrip('.')}.") from None
@@ -138,5 +144,7 @@ def _suggest(path: Path) -> str:
     """The end of a sentence: a file beside it with a name much like it."""
     if not path.parent.is_dir():
         return f" (nor does the folder {path.parent})."
+    if path.is_symlink():
+        return f" (it is a link to {path.readlink()})."
     near = difflib.get_close_matches(path.name, [other.name for other in path.parent.iterdir()], 1)
     return f"; did you mean {path.parent / near[0]}?" if near else "."

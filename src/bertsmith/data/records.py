@@ -25,7 +25,7 @@ def gather(
             columns.setdefault(key, str(key))
     if not records:
         raise BertsmithError(f"{name} holds no records.")
-    _refuse_twins(list(columns.values()), name)
+    refuse_twins(list(columns.values()), name)
     keys = tuple(columns.items())
     # New dicts share the names of the columns, so that memory is about that of the values.
     plain = [{column: _plain(record.get(key)) for key, column in keys} for record in records]
@@ -37,7 +37,7 @@ def read_frame(frame: Any, name: str) -> Table | None:
     if not hasattr(frame, "columns") and not hasattr(frame, "to_pylist"):
         return None
     names = getattr(frame, "column_names", None) or list(frame.columns)
-    _refuse_twins([str(column) for column in names], name)
+    refuse_twins([str(column) for column in names], name)
     if hasattr(frame, "to_dicts"):  # polars
         return gather(frame.to_dicts(), name)
     if hasattr(frame, "to_pylist"):  # pyarrow
@@ -47,18 +47,24 @@ def read_frame(frame: Any, name: str) -> Table | None:
     return None
 
 
-def _refuse_twins(names: list[str], name: str) -> None:
+def refuse_twins(names: list[str], name: str) -> None:
     for column in names:
         if names.count(column) > 1:
             raise BertsmithError(f'{name} has {names.count(column)} columns called "{column}"; rename all but one.')
 
 
 def _plain(value: Any) -> Any:
-    """Numbers and arrays of numpy as Python's, and the marks of pandas for what is missing as None."""
+    """Numbers and arrays of numpy as Python's, inside of lists and objects too, and what pandas misses as None."""
     if isinstance(value, PLAIN) and type(value) in PLAIN:
         return value
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        parts = [_plain(part) for part in value]
+        return parts if isinstance(value, list) else tuple(parts)
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
     if hasattr(value, "tolist"):
-        return value.tolist()
+        found = value.tolist()
+        return [_plain(part) for part in found] if isinstance(found, list) else found
     return str(value) if isinstance(value, str) else value

@@ -6,7 +6,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bertsmith.data.decoding import cut_lines
-from bertsmith.data.delimited import describe_width, explain_quotes, refuse_swallowed, room_for
+from bertsmith.data.delimited import describe_width, explain_quotes, is_blank, refuse_swallowed, room_for
+from bertsmith.data.headers import AGAIN, is_again
 from bertsmith.data.jsonlines import parse_line
 from bertsmith.errors import BertsmithError
 
@@ -88,9 +89,13 @@ class RowParser:
 
     def _name_cells(self, cells: list[str], number: int) -> dict[str, Any] | None:
         columns = self.layout.columns
+        if len(columns) > 1 and is_blank(cells):
+            return None
         if cells and len(cells) != len(columns):
             told = describe_width(cells, len(columns), self.layout.delimiter)
             raise RowFault(f"{self.name}, row {number:,}: {told}")
+        if is_again(cells, columns):
+            raise RowFault(f"{self.name}, row {number:,}: {AGAIN}")
         has_content = bool(cells) and (len(columns) == 1 or any(cells))
         return dict(zip(columns, cells, strict=True)) if has_content else None
 

@@ -8,7 +8,7 @@ it once. Each must stand in the context at its offset, to the character. No answ
 from collections.abc import Mapping
 from typing import Any
 
-from bertsmith.data.cells import describe, is_missing, list_cell, shorten, text_cell
+from bertsmith.data.cells import describe, is_missing, list_cell, object_cell, shorten, text_cell
 from bertsmith.data.examples import SpanExample
 from bertsmith.data.labels import plain_label
 from bertsmith.data.table import Table
@@ -45,6 +45,8 @@ def _answers(
 
 def _pairs(value: Any, record: Mapping[str, Any], columns: Mapping[str, str], where: str) -> list[tuple[str, Any]]:
     """The answers with their first characters, None where that is not given."""
+    if isinstance(value, str) and (written := object_cell(value)) is not None and "text" in written:
+        value = written
     if isinstance(value, str) and (listed := list_cell(value)) is None:
         start = record[columns["start"]] if "start" in columns else None
         return [(value, None if is_missing(start) or start == "" else start)] if value else []

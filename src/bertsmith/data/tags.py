@@ -72,7 +72,7 @@ def _tags(table: Table, index: int, column: str, names: Sequence[str] | None) ->
     found = list_cell(value)
     if found is None:
         found = value.split() if isinstance(value, str) else [value]
-    tags = [plain_label(tag) for tag in found]
+    tags = [sound(plain_label(tag), table, index, column) for tag in found]
     for number, tag in enumerate(tags, 1):
         if not tag:
             raise BertsmithError(f"{table.where(index, column)}: the tag of word {number:,} is empty.")
@@ -96,6 +96,7 @@ def _from_text(table: Table, index: int, columns: Mapping[str, str], gold: bool)
     starts = {start: word for word, (start, _) in enumerate(spans)}
     ends = {end: word for word, (_, end) in enumerate(spans)}
     for number, (start, end, label) in enumerate(_entities(table, index, marked), 1):
+        sound(label, table, index, marked)
         where = f"{table.where(index, marked)}: entity {number:,} (characters {start:,} to {end:,})"
         first, last = starts.get(start), ends.get(end)
         if first is None or last is None or last < first:
@@ -119,7 +120,7 @@ def _entities(table: Table, index: int, column: str) -> list[tuple[int, int, str
     if isinstance(value, str):
         try:
             value = json.loads(value or "[]")
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             value = list_cell(value)
     if is_missing(value) or not isinstance(value, (list, tuple)):
         raise BertsmithError(

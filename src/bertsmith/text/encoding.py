@@ -18,8 +18,9 @@ Ranges = Sequence[tuple[int, int]]
 class Source:
     """What the engine made of one text; each list is copied out of it once, however many windows it becomes."""
 
-    def __init__(self, read: Read) -> None:
-        self._read = read
+    def __init__(self, read: Read, lead: int = 0) -> None:
+        """`lead`: the characters of the text that the engine was not given, before all others."""
+        self._read, self._lead = read, lead
 
     def __len__(self) -> int:
         return len(self._read)
@@ -30,7 +31,9 @@ class Source:
 
     @cached_property
     def offsets(self) -> list[tuple[int, int]]:
-        return self._read.offsets
+        offsets: list[tuple[int, int]] = self._read.offsets
+        lead = self._lead
+        return [(start + lead, end + lead) for start, end in offsets] if lead else offsets
 
     @cached_property
     def word_ids(self) -> list[int | None]:

@@ -16,6 +16,7 @@ from bertsmith.text.encoding import Encoding, Source
 from bertsmith.text.templates import Template
 from bertsmith.text.truncation import keep, slide
 
+_DROPPED = re.compile("[\x01-\x08\x0b\x0e-\x1f\x7f\x8f\x9f]+")  # by the map that SentencePiece makes by itself
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -53,8 +54,7 @@ class Tokenizer:
     ) -> Encoding:  # fmt: skip
         """One row of at most `length` ids; `truncate` is one of "error", "head", "tail", "head+tail"."""
         texts = [_clean(text)] if pair is None else [_clean(text), _clean(pair)]
-        sources = [Source(self._engine.encode(one, add_special_tokens=False)) for one in texts]
-        return self._row(texts, sources, length, truncate, specials)
+        return self._row(texts, self._read(texts), length, truncate, specials)
 
     def encode_many(
         self, texts: Sequence[str], pairs: Sequence[str] | None = None, *, length: int | None = None,
@@ -66,7 +66,7 @@ class Tokenizer:
         if isinstance(texts, str) or isinstance(pairs, str):
             raise BertsmithError("encode_many takes lists of texts, not one text; use encode for one text.")
         inputs = [_clean(text) for text in [*texts, *(pairs or ())]]
-        sources = [Source(read) for read in self._engine.encode_batch(inputs, add_special_tokens=False)]
+        sources = self._read(inputs)
         # Row n is made of input n and, with pairs, of input n + len(texts).
         rows = (slice(number, None, max(len(texts), 1)) for number in range(len(texts)))
         return [self._row(inputs[row], sources[row], length, truncate, specials) for row in rows]
@@ -77,7 +77,7 @@ class Tokenizer:
         With a pair the first text (a question) stands whole in each row and the windows slide over the pair.
         """
         texts = [_clean(text)] if pair is None else [_clean(text), _clean(pair)]
-        sources = [Source(self._engine.encode(one, add_special_tokens=False)) for one in texts]
+        sources = self._read(texts)
         slots = self.template.slots(len(texts) == 2, specials=True)
         taken = self.template.specials(len(texts) == 2) + sum(len(source) for source in sources[:-1])
         if length <= taken:
@@ -133,6 +133,27 @@ class Tokenizer:
     def _special(self, role: str) -> tuple[str | None, int | None]:
         token = self.specials.get(role)
         return token, None if token is None else self._engine.token_to_id(token)
+
+    def _read(self, texts: Sequence[str]) -> list[Source]:
+        """What the engine makes of each text, all in one parallel call if they are many."""
+        leads = [0] * len(texts)
+        if self._loses_lead and any(_DROPPED.match(text) for text in texts):
+            leads = [found.end() if (found := _DROPPED.match(text)) else 0 for text in texts]
+            texts = [text[lead:] for text, lead in zip(texts, leads, strict=True)]
+        if len(texts) > 2:
+            read = self._engine.encode_batch(texts, add_special_tokens=False)
+        else:
+            read = [self._engine.encode(text, add_special_tokens=False) for text in texts]
+        return [Source(one, lead) for one, lead in zip(read, leads, strict=True)]
+
+    @cached_property
+    def _loses_lead(self) -> bool:
+        """Whether control characters that begin a text move all offsets: so does SentencePiece's map in the engine.
+
+        It drops them, and where one is the first character it counts from the wrong place.
+        """
+        one, other = (self._engine.encode(text, add_special_tokens=False) for text in ("\x07a", "a"))
+        return one.ids == other.ids and bool(one.ids) and one.offsets[-1] != (1, 2)
 
     def _row(
         self, texts: list[str], sources: list[Source], length: int | None, truncate: str, specials: bool

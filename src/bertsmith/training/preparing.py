@@ -14,7 +14,7 @@ from bertsmith.data.columns import Columns, find_roles
 from bertsmith.data.doctor import add_sources, diagnose
 from bertsmith.data.doctor_lengths import count_tokens
 from bertsmith.data.findings import Diagnosis, counted
-from bertsmith.data.labels import read_label_names
+from bertsmith.data.labels import read_label_names, share_separator
 from bertsmith.data.reading import read_sides, read_table
 from bertsmith.data.splits import split_off
 from bertsmith.data.table import Table
@@ -61,6 +61,7 @@ def read_data(
     given = asdict(choices)
     if choices.label_names is not None:
         given["label_names"] = read_label_names(choices.label_names)
+    given = share_separator(tables["train"], found["train"], given) if kind.name == "classify" else given
     examples = {side: kind.examples(table, found[side], given) for side, table in tables.items()}
     notes = list(dict.fromkeys(note for roles in found.values() for note in roles.notes))
     data = Data(examples["train"], examples.get("dev", []), examples.get("test", []), tables, found, notes=notes)
