@@ -1,5 +1,6 @@
 """Words as rows: first pieces, windows, what is cut, gold, and the settings that examples give."""
 
+import tracemalloc
 import unicodedata
 from itertools import pairwise
 
@@ -229,3 +230,18 @@ class Bare:
 
     def __init__(self, room: int) -> None:
         self.length = room
+
+
+def test_a_text_twice_as_long_needs_no_more_than_twice_the_memory(bert):
+    """A server takes books, too: a table of all windows and all words took gigabytes for one of 160 KB."""
+
+    def peak(times: int) -> int:
+        task, example = make_task(bert, 16), split_text("paris " * 1000 * times)
+        tracemalloc.start()
+        task.rows([example])
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    peak(1)  # what is kept for later is made
+    assert peak(8) < 1.5 * 2 * peak(4)
