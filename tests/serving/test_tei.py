@@ -250,3 +250,25 @@ def test_a_model_without_the_head_says_so(heads):
     ):
         refused(made, "/rerank", 424, "Backend", "'bare' cannot rerank", query="a", texts=["b"])
         refused(made, "/predict", 424, "Backend", "'bare' cannot classify", inputs="a")
+
+
+def test_where_several_models_can_the_body_names_one(heads, library):
+    """As the refusal of a request that names none says; a name that nobody here has means the default."""
+    classifier = bertsmith.load(heads["classify"], device="cpu")
+    models = {"bare": bertsmith.load(heads["bare"], device="cpu"), "first": classifier, "second": library["classify"],
+              "one": bertsmith.load(heads["score"], device="cpu"), "other": library["score"]}  # fmt: skip
+    other = bertsmith.load(heads["score"], device="cpu")
+    with serving_models(models) as address, httpx.Client(base_url=address, timeout=30) as made:
+        refused(made, "/predict", 424, "Backend", 'name one that can as "model": first, second', inputs=TEXTS[0])
+        told = post(made, "/predict", inputs=TEXTS[0], model="second")
+        near(told, [{"score": one["score"], "label": one["label"]} for one in classifier.classify(TEXTS[0])])
+        ranked = {"query": "Ann", "texts": TEXTS}
+        refused(made, "/rerank", 424, "Backend", '"model": one, other', **ranked)
+        for told in (post(made, "/rerank", model="other", **ranked), post(made, "/invocations", model="one", **ranked)):
+            near(told, [{"index": one["index"], "score": one["score"]} for one in other.rerank("Ann", TEXTS)])
+        vectors = classifier.embed(TEXTS, normalize=False).tolist()
+        near(post(made, "/embed", inputs=TEXTS, model="first", normalize=False), vectors)
+        near(post(made, "/embed", inputs=TEXTS, model="nobody"), post(made, "/embed", inputs=TEXTS))
+        named = {"inputs": TEXTS[0], "model": "first"}
+        near(post(made, "/invocations", **named), post(made, "/predict", **named))
+        refused(made, "/rerank", 424, "Backend", "'bare' cannot rerank", model="bare", **ranked)

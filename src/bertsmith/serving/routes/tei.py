@@ -1,6 +1,7 @@
 """The routes of text-embeddings-inference 1.9, for clients that were written for it.
 
-In: its JSON. Out: its JSON, lists at the root. The model is the default one, or the only one that can do what is asked.
+In: its JSON. Out: its JSON, lists at the root. The model is the one that "model" in the body names, which its own clients
+do not send; else the default one, or the only one that can do what is asked.
 """
 
 from typing import Annotated, Any
@@ -42,7 +43,7 @@ async def embed(request: Request, body: EmbedBody) -> JsonAnswer:
 
 async def embed_inputs(request: Request, body: EmbedBody) -> list[Any]:
     refuse_empty(body.inputs, "inputs")
-    card = pick_model(request, "embed")
+    card = pick_model(request, "embed", body.model)
     given: dict[str, Any] = {"texts": body.inputs, "normalize": body.normalize}
     given |= _cut(request, body) | choose_prompt(body.prompt_name, card)
     if body.dimensions is not None:
@@ -56,12 +57,12 @@ async def embed_all(request: Request, body: EmbedAllBody) -> JsonAnswer:
     if body.prompt_name is not None:
         raise Refusal("input", "the vectors of tokens have no prompt; leave prompt_name out.")
     given = {"texts": body.inputs, **_cut(request, body)}
-    return JsonAnswer(list_rows(await ask(request, "hidden", given, pick_model(request, "hidden").id)))
+    return JsonAnswer(list_rows(await ask(request, "hidden", given, pick_model(request, "hidden", body.model).id)))
 
 
 @router.post("/embed_sparse", summary="Refused: no model here gives sparse vectors")
 async def embed_sparse(request: Request, body: EmbedAllBody) -> JsonAnswer:
-    name = pick_model(request, "embed").id
+    name = pick_model(request, "embed", body.model).id
     raise Refusal("job", f"the model {name!r} has no sparse vectors; ask /embed for dense ones.")
 
 
@@ -80,7 +81,7 @@ async def predict_inputs(request: Request, body: PredictBody) -> list[Any]:
     settled = {"top_k": ALL_LABELS, **_cut(request, body)}
     if body.raw_scores:
         settled["raw"] = True
-    model = pick_model(request, "classify").id
+    model = pick_model(request, "classify", body.model).id
     # A job is asked about texts or about pairs; a batch may hold both.
     sides = [[n for n, one in enumerate(inputs) if len(one) == size] for size in (1, 2)]
     works = []
@@ -101,7 +102,7 @@ async def compare(request: Request, body: SimilarityBody) -> JsonAnswer:
     texts = [body.inputs.source_sentence, *body.inputs.sentences]
     refuse_empty(body.inputs.sentences, "sentences")
     refuse_many(request, len(texts) - 1, "sentences")
-    card = pick_model(request, "embed")
+    card = pick_model(request, "embed", body.model)
     shared: dict[str, Any] = {"normalize": True}
     if body.parameters is not None:
         shared |= _cut(request, body.parameters) | choose_prompt(body.parameters.prompt_name, card)
@@ -116,7 +117,7 @@ async def tokenize(request: Request, body: TokenizeBody) -> JsonAnswer:
     if body.prompt_name is not None:
         raise Refusal("input", "a text is cut into pieces without a prompt; leave prompt_name out.")
     texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
-    reply = await ask(request, "tokenize", {"text": texts}, pick_model(request, "tokenize").id)
+    reply = await ask(request, "tokenize", {"text": texts}, pick_model(request, "tokenize", body.model).id)
     rows = zip(reply.results, texts, strict=True)
     return JsonAnswer([tell_pieces(found, text, body.add_special_tokens) for found, text in rows])
 
@@ -142,7 +143,7 @@ async def decode(request: Request, body: DecodeBody) -> JsonAnswer:
     given: dict[str, Any] = {"ids": rows}
     if not body.skip_special_tokens:
         given["skip_specials"] = False
-    reply = await ask(request, "decode", given, pick_model(request, "decode").id)
+    reply = await ask(request, "decode", given, pick_model(request, "decode", body.model).id)
     return JsonAnswer(reply.results)
 
 
@@ -161,7 +162,8 @@ async def answer_instances(request: Request, body: VertexBody) -> JsonAnswer:
 
 async def answer_by_kind(request: Request, given: dict[str, Any]) -> list[Any]:
     """Texts to rank are known by their keys; the rest by the model."""
-    kind = list_cards(request)[0].kind
+    cards = list_cards(request)
+    kind = next((card.kind for card in cards if card.id == given.get("model")), cards[0].kind)
     if "query" in given or kind == "reranker":
         return await rank_texts(request, check(TextsBody, given))
     if kind == "classifier":
