@@ -320,3 +320,16 @@ def test_found_texts_that_are_no_unicode_can_be_sent(models, tmp_path):
             orjson.dumps(reply.results)
     finally:
         made.close()
+
+
+@pytest.mark.parametrize(
+    "given", [{"texts": "a river", "layers": [0] * 200}, {"texts": ["the river bank " * 4] * 9, "layers": "all"},
+              {"texts": ["the river bank " * 40] * 20}]
+)  # fmt: skip
+def test_vectors_that_no_answer_can_hold_are_refused(backend, given, monkeypatch):
+    """The width is 32 and a row has at most 64 tokens; by the shapes that the library would give."""
+    monkeypatch.setattr("bertsmith.serving.local.NUMBERS", 10_000)
+    refusal = refused(backend, "hidden", given, "bare")
+    assert refusal.kind == "input" and "give fewer texts or layers" in refusal.message
+    few = {"texts": ["a river", "a bank"], "layers": [0, -1]}
+    assert [row.shape[0] for row in asyncio.run(backend.ask(Ask("hidden", few, "bare"))).vectors] == [2, 2]

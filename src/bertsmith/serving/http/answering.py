@@ -22,8 +22,8 @@ from bertsmith.serving.settings import Settings
 
 NUMBERS = 65_536  # token ids in a list; more is no text that a model would read
 LARGE = 2**18  # bytes of JSON
-# Jobs that put each text together with each of others, and how many such pairs are taken for each input that is: those of
-# a short request could fill any memory. A label is a row for the model; a text to compare with only a number.
+# Jobs that put each text together with each of others, and how many such pairs are taken for each input that is:
+# those of a short request could fill any memory. A label is a row for the model; a text to compare with only a number.
 PAIRED = {"classify": ("labels", 32), "similar": ("others", 512)}
 OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 
@@ -173,7 +173,8 @@ def refuse_pairs(job: Job, given: Mapping[str, Any], settings: Settings) -> None
         others, most = given.get(name), times * settings.inputs
         pairs = count * len(others) if isinstance(others, list) else 0
         if pairs > most:
-            raise Refusal("input", f"{count} texts with {name} are {pairs} pairs; at most {most} are taken in a request.")
+            told = f"{count} texts with {name} are {pairs} pairs; at most {most} are taken in a request."
+            raise Refusal("input", told)
     context = given.get("context")
     if job.name == "answer" and isinstance(context, str) and count * len(context) > settings.body_bytes:
         raise Refusal(
