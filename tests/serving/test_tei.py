@@ -197,6 +197,7 @@ def test_who_is_asked_for_nothing_special_does_what_the_default_is_for(client, h
         told = made.get("/info").json()["model_type"]["classifier"]
         assert told["id2label"] == {"0": "contradiction", "1": "neutral", "2": "entailment"}
         assert told["label2id"]["entailment"] == 2
+        post(made, "/vertex", instances=[{"inputs": TEXTS[:2]}] * 8)  # pairs
         near(post(made, "/vertex", instances=[{"inputs": [[text] for text in TEXTS]}])["predictions"][0],
              post(client, "/predict", inputs=[[text] for text in TEXTS]))  # fmt: skip
     with serve(heads, "score") as address, httpx.Client(base_url=address) as made:
@@ -235,6 +236,8 @@ def test_who_is_asked_for_nothing_special_does_what_the_default_is_for(client, h
         ("/decode", {"ids": [2_000_000]}, 422, "Validation", "token id"),
         ("/vertex", {"instances": [{"inputs": "a"}, {"input": "a"}]}, 422, "Validation", "'inputs' is missing"),
         ("/vertex", {"instances": [{"inputs": "a"}] * 9}, 422, "Validation", "at most 8"),
+        ("/vertex", {"instances": [{"inputs": ["a"] * 3}] * 3}, 422, "Validation", "holds 9 inputs; at most 8"),
+        ("/vertex", {"instances": [{"query": "a", "texts": ["a"] * 5}] * 2}, 422, "Validation", "holds 10 inputs"),
         ("/invocations", {"input": "a"}, 422, "Validation", "'inputs' is missing"),
         ("/embed_sparse", {"inputs": "a"}, 424, "Backend", "no sparse vectors"),
     ],

@@ -1,7 +1,7 @@
 """The routes of text-embeddings-inference 1.9, for clients that were written for it.
 
-In: its JSON. Out: its JSON, lists at the root. The model is the one that "model" in the body names, which its own clients
-do not send; else the default one, or the only one that can do what is asked.
+In: its JSON. Out: its JSON, lists at the root. The model is the default one, or the only one that can do what is asked,
+unless "model" in the body names another; its own clients do not send that.
 """
 
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ from bertsmith.serving.asks import Refusal
 from bertsmith.serving.http.answering import JsonAnswer, JsonRoute, ask
 from bertsmith.serving.http.picking import do_all, list_cards, pick_model, refuse_empty, refuse_many, take_dimensions
 from bertsmith.serving.http.replies import ALL_LABELS, list_rows, tell_classes
-from bertsmith.serving.http.shapes import answered, check
+from bertsmith.serving.http.shapes import answered, check, is_ids
 from bertsmith.serving.routes.rerank import TextsBody, rank_texts
 from bertsmith.serving.routes.tei_bodies import (
     DecodeBody,
@@ -155,15 +155,29 @@ async def invoke(request: Request, body: Anything) -> JsonAnswer:
 @router.post("/vertex", summary="The same for each instance", responses=answered({"predictions": [VECTORS]}))
 async def answer_instances(request: Request, body: VertexBody) -> JsonAnswer:
     refuse_empty(body.instances, "instances")
-    refuse_many(request, len(body.instances), "instances")
+    refuse_many(request, sum(count_texts(request, one) for one in body.instances), "instances")
     told = await do_all([answer_by_kind(request, instance) for instance in body.instances])
     return JsonAnswer({"predictions": told})
 
 
+def count_texts(request: Request, given: dict[str, Any]) -> int:
+    """Of what one instance asks; a pair, or the ids of a text, are one."""
+    inputs = given.get("texts" if "query" in given else "inputs")
+    if not isinstance(inputs, list) or is_ids(inputs):
+        return 1
+    is_pair = "query" not in given and isinstance(inputs[0], str) and find_kind(request, given) == "classifier"
+    return 1 if is_pair else len(inputs)
+
+
+def find_kind(request: Request, given: dict[str, Any]) -> str:
+    """What the model is for that the body names, or the default one."""
+    cards = list_cards(request)
+    return next((card.kind for card in cards if card.id == given.get("model")), cards[0].kind)
+
+
 async def answer_by_kind(request: Request, given: dict[str, Any]) -> list[Any]:
     """Texts to rank are known by their keys; the rest by the model."""
-    cards = list_cards(request)
-    kind = next((card.kind for card in cards if card.id == given.get("model")), cards[0].kind)
+    kind = find_kind(request, given)
     if "query" in given or kind == "reranker":
         return await rank_texts(request, check(TextsBody, given))
     if kind == "classifier":
