@@ -111,7 +111,10 @@ class ClassParameters(Shape):
 async def classify_texts(asked: Asked) -> Any:
     """A list for each text, for one too: the client takes the first."""
     parameters = check(ClassParameters, asked.parameters)
-    texts = [take_object(ClassInputs, {"text": one} if isinstance(one, str) else one) for one in list_inputs(asked)]
+    inputs = list_inputs(asked)
+    if not all(isinstance(one, str | dict) for one in inputs):
+        raise Refusal("input", "inputs must be a text, an object with text and text_pair, or a list of such.")
+    texts = [check(ClassInputs, {"text": one} if isinstance(one, str) else one) for one in inputs]
     given: dict[str, Any] = {"text": [one.text for one in texts]}
     pairs = [one.text_pair for one in texts if one.text_pair is not None]
     if pairs and len(pairs) != len(texts):
@@ -146,7 +149,7 @@ async def judge_labels(asked: Asked) -> Any:
     labels = parameters.candidate_labels
     given = {
         "text": take_texts(asked),
-        "labels": labels.split(",") if isinstance(labels, str) else labels,
+        "labels": [label for label in labels.split(",") if label.strip()] if isinstance(labels, str) else labels,
         "hypothesis": parameters.hypothesis_template,
         "several": parameters.multi_label,
     }
