@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from bertsmith.errors import BertsmithError
-from bertsmith.model import Model
 from bertsmith.serving import engine as engines
 from bertsmith.serving.asks import Ask, Card, Refusal, Reply
 from bertsmith.serving.engine import Engine, put_on
@@ -20,9 +19,8 @@ from bertsmith.serving.jobs import find_job
 from bertsmith.serving.looking import Looker
 from bertsmith.serving.queue import Ticket
 from bertsmith.serving.residents import Residents
+from bertsmith.serving.sizes import LETTERS_A_TOKEN, refuse_large
 
-LETTERS_A_TOKEN = 4  # about, before a text is cut into pieces
-NUMBERS = 2**26  # in an answer of vectors for each token: 256 MiB, and as JSON about 700
 
 
 class Local:
@@ -45,8 +43,7 @@ class Local:
         job = find_job(ask.job)
         given = take_fields(job, ask.given)
         name = self.residents.find(ask.model, job.name)
-        if job.name == "hidden":
-            refuse_many_vectors(self.residents.models[name], given)
+        refuse_large(self.residents.models[name], job, given)
         ticket = Ticket(ask.timeout, count_letters(given) // LETTERS_A_TOKEN)
         with self.lock:
             # Again, though it was admitted: in another process, which knows only how it stood a moment ago.
@@ -138,21 +135,6 @@ class Local:
         results = [said] if single else said
         told = [_tell(one) for one in results]
         return Reply(name, told, single, truncated=[getattr(one, "truncated", 0) for one in results])
-
-
-def refuse_many_vectors(model: Model, given: dict[str, Any]) -> None:
-    """A vector for each token in each layer: those of a short text in a long list of layers could fill any memory."""
-    texts, layers = given["texts"], given.get("layers")
-    config = model.checkpoint.config
-    listed = [texts] if isinstance(texts, str) else texts
-    tokens = sum(min(len(text) // LETTERS_A_TOKEN + 1, model.limit) for text in listed)
-    deep = config.depth + 1 if layers == "all" else len(layers) if layers else 1
-    if tokens * deep * config.width > NUMBERS:
-        raise Refusal(
-            "input",
-            f"the vectors of about {tokens} tokens in {deep} layer{'s' * (deep != 1)} are too many for one answer, "
-            f"which holds {NUMBERS} numbers; give fewer texts or layers at once.",
-        )
 
 
 def count_letters(given: Any) -> int:

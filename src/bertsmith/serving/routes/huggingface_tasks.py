@@ -18,7 +18,7 @@ from bertsmith.serving.http.answering import ask
 from bertsmith.serving.http.picking import take_dimensions
 from bertsmith.serving.http.replies import ALL_LABELS, list_rows
 from bertsmith.serving.http.shapes import Body, Count, Inputs, Shape, Texts, check
-from bertsmith.serving.jobs import ANSWER_LENGTH
+from bertsmith.serving.jobs import ANSWER_LENGTH, ANSWERS
 from bertsmith.serving.routes.tei_bodies import Direction, choose_prompt, choose_truncation
 
 
@@ -71,7 +71,8 @@ async def answer_questions(asked: Asked) -> Any:
     count, forced = parameters.top_k or 1, parameters.handle_impossible_answer is False
     given = {"question": [one.question for one in questions], "context": [one.context for one in questions]}
     longest = None if parameters.max_answer_len is None else min(parameters.max_answer_len, ANSWER_LENGTH)
-    reply = await asked.ask("answer", {**given, "top_k": count + forced, "answer_length": longest})
+    most = min(count + forced, max(count, ANSWERS))
+    reply = await asked.ask("answer", {**given, "top_k": most, "answer_length": longest})
     found = []
     for result in reply.results:
         answers = [one for one in result["answers"] if one["answer"]] if forced else result["answers"]
