@@ -22,7 +22,6 @@ from bertsmith.serving.residents import Residents
 from bertsmith.serving.sizes import LETTERS_A_TOKEN, refuse_large
 
 
-
 class Local:
     """A `Backend`."""
 
