@@ -19,7 +19,8 @@ def list_texts(given: Any) -> list[str]:
     for number, text in enumerate(texts, 1):
         if not isinstance(text, str):
             raise BertsmithError(f"text {number} must be a string, not {type(text).__name__}.")
-    return texts
+    # Answers repeat them, and NumPy's own kind of string prints as np.str_('…') and is refused by writers of YAML.
+    return [text if type(text) is str else str.__str__(text) for text in texts]
 
 
 def list_names(called: str, given: Any) -> list[str]:
