@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from bertsmith.model import Model
+from bertsmith.searching import Index
 from bertsmith.serving.asks import Refusal
 from bertsmith.serving.fields import Job
 
 LETTERS_A_TOKEN = 4  # about, before a text is cut into pieces
 NUMBERS = 2**26  # in an answer of vectors for each token: 256 MiB, and as JSON about 700
 BYTES = 2**28  # of what fills masks
+PASSAGES = 2**18  # in an answer of searches; one has about 600 bytes
 ENTRY = 400  # bytes of one such answer, beside the text that it repeats
 FILLINGS = 5  # for each mask, where a request says nothing
 
@@ -50,6 +52,17 @@ def refuse_many_fillings(model: Model, given: Mapping[str, Any]) -> None:
             "input",
             f"{masks} masks with {most} fillings each, all with the text around them, are too much for one answer; "
             f"give fewer masks or texts at once, or a smaller top_k.",
+        )
+
+
+def refuse_many_passages(index: Index, given: Mapping[str, Any]) -> None:
+    """Each query of a request may ask for the whole index."""
+    queries, most = len(_list(given["query"])), min(given.get("top_k") or 10, len(index))
+    if queries * most > PASSAGES:
+        raise Refusal(
+            "input",
+            f"{queries} queries with {most} passages each are too many for one answer, which holds {PASSAGES}; give a "
+            f"smaller top_k, or fewer queries at once.",
         )
 
 
