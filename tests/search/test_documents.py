@@ -43,12 +43,23 @@ def test_records_are_documents_by_their_lines():
     assert found == [("notes.jsonl:1", "one"), ("notes.jsonl:3", "two"), ("notes.jsonl:5", "three")]
 
 
+def test_a_table_with_gaps_has_documents_without_text():
+    """pandas writes a missing text as null; the others of the file are there to be found."""
+    rows = [{"id": 1, "text": "one"}, {"id": 2, "text": None}, {"id": 3, "text": "three"}]
+    found = read_documents("\n".join(map(json.dumps, rows)).encode(), "rows.jsonl")
+    assert [(document.name, document.text) for document in found] == [
+        ("rows.jsonl:1", "one"), ("rows.jsonl:2", ""), ("rows.jsonl:3", "three"),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "name, raw, said",
     [
         ("a.jsonl", b'{"text": "x"}\n{"text"', r"a\.jsonl, line 2: not JSON"),
         ("a.jsonl", b"[1]", "line 1: each line must hold one object"),
         ("a.jsonl", b'{"n": 1}', r'no field is called as texts usually are \(fields: "n"\)'),
+        ("a.jsonl", b'{"text": 5}', r'line 1: the field "text" is a number; it must be a text\.$'),
+        ("a.jsonl", b'{"id": "a", "Body": ["b"], "text": null}', 'the field "Body" is a list; it must be a text'),
         ("a.jsonl", b"\n", "is empty"),
         ("a.txt", b"\x89PNG\r\n\x1a\n\0\0", "is not UTF-8"),
         ("a.txt", b"a\0b", "is not text"),

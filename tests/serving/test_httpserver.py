@@ -9,8 +9,10 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from fastapi.routing import APIRoute
 from serving.pretend import DEADLINE, Pretend, hear, listening, talk
 
+from bertsmith.serving.http.app import ROUTERS
 from bertsmith.serving.processes import httpserver
 
 READY = b"GET /healthz/ready HTTP/1.1\r\nhost: a\r\n\r\n"
@@ -141,3 +143,28 @@ def test_a_second_signal_ends_it_at_once(servers, monkeypatch):
         assert not ended
         server.stop(signal.SIGINT)
         assert ended == [130]
+
+
+def test_what_can_be_got_can_be_asked_for_its_head():
+    """RFC 9110, 9.1 and 9.3.2: HEAD is GET without the content; what watches a server often sends no other."""
+    routes = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+    paths = {route.path for route in routes if "GET" in route.methods and route.path != "/metrics"}
+    changing = {"date", "x-request-id"}
+    with listening(Pretend()) as port:
+        for path in [*paths, "/nowhere", "/models/unknown"]:
+            path = path.replace("{id:path}", "pretend").replace("{job}", "embed").replace("{name}", "page.js")
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
+            found = []
+            for method in ("GET", "HEAD", "GET"):  # the connection must be fit for one more
+                connection.request(method, path)
+                answer = connection.getresponse()
+                content = answer.read()
+                assert not (method == "HEAD" and content), path
+                head = {name: value for name, value in answer.getheaders() if name not in changing}
+                found.append((answer.status, head | {"content-length": 0} if path == "/nowhere" else head))
+            connection.close()
+            assert found[0] == found[1] == found[2], path
+        refused = talk(port, b"HEAD /embed HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+        assert refused.startswith(b"HTTP/1.1 405 ") and b"\r\nallow: POST\r\n" in refused
+        counted = talk(port, b"HEAD /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+        assert counted.startswith(b"HTTP/1.1 200 ") and counted.endswith(b"\r\n\r\n")

@@ -185,7 +185,7 @@ def test_a_model_of_numbers_is_asked_as_one_of_classes(client, library, function
 
 
 @pytest.mark.parametrize("several", [None, True])
-def test_zero_shot_classification(client, library, heads, several):
+def test_zero_shot_classification(client, http, library, heads, several):
     found = plain(client("classify").zero_shot_classification(
         TEXTS[0], LABELS, multi_label=several, hypothesis_template="it is {} ."))  # fmt: skip
     asked = {"hypothesis": "it is {} .", "several": bool(several)}
@@ -195,6 +195,13 @@ def test_zero_shot_classification(client, library, heads, several):
     judge = transformers.pipeline("zero-shot-classification", model, tokenizer=str(heads["classify"]), device="cpu")
     wanted = judge(TEXTS[0], LABELS, multi_label=bool(several), hypothesis_template="it is {} .")
     near(found, [{"label": a, "score": b} for a, b in zip(wanted["labels"], wanted["scores"], strict=True)])
+    # Labels in one text, between commas; the pipeline passes over what holds nothing.
+    for labels in (", ".join(LABELS), ",".join(LABELS) + ", ,"):
+        wanted = judge(TEXTS[0], labels, multi_label=bool(several), hypothesis_template="it is {} .")
+        body = {"candidate_labels": labels, "multi_label": several, "hypothesis_template": "it is {} ."}
+        answer = http.post("/models/classify", json={"inputs": TEXTS[0], "parameters": body})
+        assert answer.status_code == 200, answer.text
+        near(answer.json(), [{"label": a, "score": b} for a, b in zip(wanted["labels"], wanted["scores"], strict=True)])
 
 
 @pytest.mark.parametrize("texts", [TEXTS[0], TEXTS])

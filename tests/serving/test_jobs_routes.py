@@ -157,3 +157,12 @@ def test_mistakes_are_told_in_a_sentence(http, path, body, status, said):
     assert answer.status_code == status, answer.text
     error = answer.json()["error"]
     assert said in error["message"] and error["request_id"] == answer.headers["x-request-id"]
+
+
+def test_more_passages_than_an_answer_holds(http, index, monkeypatch):
+    monkeypatch.setattr("bertsmith.serving.sizes.PASSAGES", 5)
+    asked = {"query": ["who", "what"], "top_k": 10**9}  # of an index that has three
+    answer = http.post("/v1/jobs/search", json=asked)
+    assert answer.status_code == 400 and "2 queries with 3 passages each" in answer.json()["error"]["message"]
+    answer = http.post("/v1/jobs/search", json=asked | {"query": "who"})
+    assert answer.status_code == 200 and len(answer.json()["answers"]) == len(index) == 3

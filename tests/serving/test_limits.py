@@ -102,6 +102,27 @@ def test_too_many_inputs_are_named(backend):
     assert answer.status_code == 422 and "at most 3" in answer.json()["error"]
 
 
+@pytest.mark.parametrize(
+    ("job", "body", "said"),
+    [
+        ("classify", {"text": ["a"] * 600, "labels": ["b"] * 32}, None),
+        ("classify", {"text": ["a"] * 600, "labels": ["b"] * 33}, "600 texts with labels are 19800 pairs; at most"),
+        ("classify", {"text": "a", "labels": ["b"] * 600}, None),
+        ("similar", {"text": ["a"] * 500, "others": ["b"] * 600}, None),
+        ("similar", {"text": ["a"] * 600, "others": ["b"] * 600}, "360000 pairs; at most 307200"),
+        ("answer", {"question": ["a"] * 30, "context": "b" * 600}, None),
+        ("answer", {"question": ["a"] * 30, "context": "b" * 700}, "30 questions about one context read 21000 letters"),
+        ("answer", {"question": "a", "context": "b" * 19_000}, None),
+        ("answer", {"question": ["a"] * 30, "context": ["b" * 600] * 30}, None),
+    ],
+)
+def test_a_short_request_cannot_ask_for_more_than_a_long_one(backend, job, body, said):
+    """2048 texts with as many labels are 60 KB, and 20 GB of rows for the model."""
+    answer = client(backend, inputs=600, body_bytes=20_000).post(f"/v1/jobs/{job}", json=body)
+    assert answer.status_code == (200 if said is None else 400), answer.text
+    assert said is None or (said in answer.json()["error"]["message"] and not backend.asked)
+
+
 def test_too_much_at_once_is_refused_before_the_body_is_read(backend):
     backend.retry = 2.4
     web = client(backend)

@@ -320,3 +320,37 @@ def test_found_texts_that_are_no_unicode_can_be_sent(models, tmp_path):
             orjson.dumps(reply.results)
     finally:
         made.close()
+
+
+@pytest.mark.parametrize(
+    "given", [{"texts": "a river", "layers": [0] * 200}, {"texts": ["the river bank " * 4] * 9, "layers": "all"},
+              {"texts": ["the river bank " * 40] * 20}]
+)  # fmt: skip
+def test_vectors_that_no_answer_can_hold_are_refused(backend, given, monkeypatch):
+    """The width is 32 and a row has at most 64 tokens; by the shapes that the library would give."""
+    monkeypatch.setattr("bertsmith.serving.sizes.NUMBERS", 10_000)
+    refusal = refused(backend, "hidden", given, "bare")
+    assert refusal.kind == "input" and "give fewer texts or layers" in refusal.message
+    few = {"texts": ["a river", "a bank"], "layers": [0, -1]}
+    assert [row.shape[0] for row in asyncio.run(backend.ask(Ask("hidden", few, "bare"))).vectors] == [2, 2]
+
+
+def test_masks_that_no_answer_can_hold_are_refused(backend, library, monkeypatch):
+    """Each filling comes with its text: 28 KB of masks were 11 GB of answers."""
+    monkeypatch.setattr("bertsmith.serving.sizes.BYTES", 50_000)
+    for given in ({"text": "[MASK] " * 20, "top_k": 10}, {"text": ["[MASK] " * 10] * 3},
+                  {"text": "[MASK] " * 10, "targets": ["good", "film"] * 10}):  # fmt: skip
+        refusal = refused(backend, "fill", given, "fill")
+        assert refusal.kind == "input" and "give fewer masks or texts at once" in refusal.message
+    every = {"text": "the [MASK] was good", "top_k": 10**9}  # of a vocabulary that is small
+    monkeypatch.setattr("bertsmith.serving.sizes.BYTES", 100_000)
+    same(asyncio.run(backend.ask(Ask("fill", every, "fill"))), library["fill"].fill(**every))
+
+
+def test_as_many_answers_as_anybody_reads(backend):
+    """A text has as many parts as pairs of places in it: all of 160 KB were 1.2 GB."""
+    given = {"question": "who", "context": "the film was good " * 50}
+    refusal = refused(backend, "answer", {**given, "top_k": 1001}, "answer")
+    assert refusal.kind == "input" and "'top_k' must be a whole number from 1 to 1000" in refusal.message
+    reply = asyncio.run(backend.ask(Ask("answer", {**given, "top_k": 1000}, "answer")))
+    assert len(reply.results[0]["answers"]) == 1000

@@ -197,6 +197,7 @@ def test_who_is_asked_for_nothing_special_does_what_the_default_is_for(client, h
         told = made.get("/info").json()["model_type"]["classifier"]
         assert told["id2label"] == {"0": "contradiction", "1": "neutral", "2": "entailment"}
         assert told["label2id"]["entailment"] == 2
+        post(made, "/vertex", instances=[{"inputs": TEXTS[:2]}] * 8)  # pairs
         near(post(made, "/vertex", instances=[{"inputs": [[text] for text in TEXTS]}])["predictions"][0],
              post(client, "/predict", inputs=[[text] for text in TEXTS]))  # fmt: skip
     with serve(heads, "score") as address, httpx.Client(base_url=address) as made:
@@ -235,6 +236,8 @@ def test_who_is_asked_for_nothing_special_does_what_the_default_is_for(client, h
         ("/decode", {"ids": [2_000_000]}, 422, "Validation", "token id"),
         ("/vertex", {"instances": [{"inputs": "a"}, {"input": "a"}]}, 422, "Validation", "'inputs' is missing"),
         ("/vertex", {"instances": [{"inputs": "a"}] * 9}, 422, "Validation", "at most 8"),
+        ("/vertex", {"instances": [{"inputs": ["a"] * 3}] * 3}, 422, "Validation", "holds 9 inputs; at most 8"),
+        ("/vertex", {"instances": [{"query": "a", "texts": ["a"] * 5}] * 2}, 422, "Validation", "holds 10 inputs"),
         ("/invocations", {"input": "a"}, 422, "Validation", "'inputs' is missing"),
         ("/embed_sparse", {"inputs": "a"}, 424, "Backend", "no sparse vectors"),
     ],
@@ -250,3 +253,25 @@ def test_a_model_without_the_head_says_so(heads):
     ):
         refused(made, "/rerank", 424, "Backend", "'bare' cannot rerank", query="a", texts=["b"])
         refused(made, "/predict", 424, "Backend", "'bare' cannot classify", inputs="a")
+
+
+def test_where_several_models_can_the_body_names_one(heads, library):
+    """As the refusal of a request that names none says; a name that nobody here has means the default."""
+    classifier = bertsmith.load(heads["classify"], device="cpu")
+    models = {"bare": bertsmith.load(heads["bare"], device="cpu"), "first": classifier, "second": library["classify"],
+              "one": bertsmith.load(heads["score"], device="cpu"), "other": library["score"]}  # fmt: skip
+    other = bertsmith.load(heads["score"], device="cpu")
+    with serving_models(models) as address, httpx.Client(base_url=address, timeout=30) as made:
+        refused(made, "/predict", 424, "Backend", 'name one that can as "model": first, second', inputs=TEXTS[0])
+        told = post(made, "/predict", inputs=TEXTS[0], model="second")
+        near(told, [{"score": one["score"], "label": one["label"]} for one in classifier.classify(TEXTS[0])])
+        ranked = {"query": "Ann", "texts": TEXTS}
+        refused(made, "/rerank", 424, "Backend", '"model": one, other', **ranked)
+        for told in (post(made, "/rerank", model="other", **ranked), post(made, "/invocations", model="one", **ranked)):
+            near(told, [{"index": one["index"], "score": one["score"]} for one in other.rerank("Ann", TEXTS)])
+        vectors = classifier.embed(TEXTS, normalize=False).tolist()
+        near(post(made, "/embed", inputs=TEXTS, model="first", normalize=False), vectors)
+        near(post(made, "/embed", inputs=TEXTS, model="nobody"), post(made, "/embed", inputs=TEXTS))
+        named = {"inputs": TEXTS[0], "model": "first"}
+        near(post(made, "/invocations", **named), post(made, "/predict", **named))
+        refused(made, "/rerank", 424, "Backend", "'bare' cannot rerank", model="bare", **ranked)

@@ -212,10 +212,12 @@ def test_long_inputs(both):
         ("x", [], "there are no choices; give at least two."),
         ("x", ["a"], "one choice is no choice; give at least two."),
         ("x", ["a", "b", "a"], "the choice 'a' is there twice; give each once."),
-        ("x", "ab", "give a text or a list of texts, not str."),
+        ("x", "ab", "give a list of texts, not a single one."),
         ("x", ["a", 3], "text 2 must be a string, not int."),
         (["x", "y"], [["a", "b"]], "choose got 2 prompts and 1 lists of choices; give one each."),
         (["x"], 3, "give a list of choices for each prompt, not int."),
+        (["x"], None, "give a list of choices for each prompt, not NoneType."),
+        (["x", "y"], ["a", "b", "c"], "give a list of choices for each prompt, not str."),
     ],
 )
 def test_bad_requests(both, prompt, choices, why):

@@ -7,7 +7,7 @@ from tasks.made import CLOSE
 
 from bertsmith.errors import BertsmithError
 from bertsmith.models.network import Network
-from bertsmith.tasks.texts import pair_up
+from bertsmith.tasks.texts import list_texts, pair_up
 
 ODD = ["", "   ", "\n\t", "\x00\x01\x7f", "\ud800 dog \udfff", "\u200b\u00ad", "é" * 50, "🦊 fox", "\r\n", "\ufeffdog"]
 JOBS = ["fill", "embed", "hidden"]
@@ -129,3 +129,11 @@ def test_pairs_from_iterators(bert_pairs):
 def test_tokenize_takes_texts(bert, given):
     with pytest.raises(BertsmithError, match=f"give a text or a list of texts, not {type(given).__name__}"):
         bert.ours.tokenize(given)
+
+
+def test_texts_of_an_array_come_back_as_strings(bert):
+    """Not as NumPy's own kind, which prints as np.str_('…') and which json alone of the writers takes."""
+    given = np.array(["a dog", "a fox"])
+    assert [type(text) for text in list_texts(given)] == [str, str]
+    assert repr(list_texts(given)) == repr(["a dog", "a fox"])
+    assert {type(answer["text"]) for answer in bert.ours.similar("dog", given)} == {str}

@@ -223,10 +223,12 @@ def test_labels_that_are_all_the_same_teach_nothing(gains):
     [
         ("x", [], "there are no texts to rank; give at least one."),
         (" ", ["a"], "the query is empty; give some words to rank the texts by."),
-        ("x", "ab", "give a text or a list of texts, not str."),
+        ("x", "ab", "give a list of texts, not a single one."),
         ("x", ["a", 3], "text 2 must be a string, not int."),
         (["x", "y"], [["a"]], "rerank got 2 queries and 1 lists of texts; give one each."),
         (["x"], 3, "give a list of texts for each query, not int."),
+        (["x"], None, "give a list of texts for each query, not NoneType."),
+        (["x", "y"], ["a", "b", "c"], "give a list of texts for each query, not str."),
     ],
 )
 def test_bad_requests(both, query, texts, why):

@@ -1,5 +1,7 @@
 """Words as rows: first pieces, windows, what is cut, gold, and the settings that examples give."""
 
+import sys
+import tracemalloc
 import unicodedata
 from itertools import pairwise
 
@@ -229,3 +231,62 @@ class Bare:
 
     def __init__(self, room: int) -> None:
         self.length = room
+
+
+def test_a_text_twice_as_long_needs_no_more_than_twice_the_memory(bert):
+    """A server takes books, too: a table of all windows and all words took gigabytes for one of 160 KB."""
+
+    def peak(times: int) -> int:
+        task, example = make_task(bert, 16), split_text("paris " * 1000 * times)
+        tracemalloc.start()
+        task.rows([example])
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    peak(1)  # what is kept for later is made
+    assert peak(8) < 1.5 * 2 * peak(4)
+
+
+def test_words_that_share_a_piece_are_found_at_once():
+    """As "..." is one piece of three marks for some tokenizers: one search for each took minutes for 1 MB of them."""
+
+    def align_dots(count: int) -> tuple[Alignment, int]:
+        called = 0
+
+        def note(frame: object, event: str, arg: object) -> None:
+            nonlocal called
+            called += event == "c_call"
+
+        marks = [(4 * at + mark, 4 * at + mark + 1) for at in range(count) for mark in range(3)]
+        pieces = [(4 * at, 4 * at + 3) for at in range(count)]
+        sys.setprofile(note)
+        try:
+            return align("... " * count, marks, pieces), called
+        finally:
+            sys.setprofile(None)
+
+    (few, _), (many, _) = align_dots(10), align_dots(1000)
+    for found in (few, many):
+        assert found.firsts.tolist() == found.lasts.tolist() == np.repeat(np.arange(len(found.owners)), 3).tolist()
+    assert align_dots(1000)[1] == align_dots(10)[1]
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4)), max_size=12),
+       st.lists(st.tuples(st.integers(0, 2), st.integers(1, 4)), max_size=8))  # fmt: skip
+def test_a_word_begins_with_the_first_piece_in_it_or_that_reaches_into_it(pieces, words):
+    def lay(gaps_and_lengths):
+        spans, at = [], 0
+        for gap, length in gaps_and_lengths:
+            spans.append((at + gap, at + gap + length))
+            at += gap + length
+        return spans
+
+    offsets, spans = lay(pieces), lay(words)
+    text = "x" * max((end for _, end in [*offsets, *spans]), default=0)
+    found = align(text, spans, offsets).firsts.tolist()
+    for (start, end), first in zip(spans, found, strict=True):
+        begin = [i for i, (a, b) in enumerate(offsets) if start <= a < end and b > a]
+        reach = [i for i, (a, b) in enumerate(offsets) if a < end and b > start and b > a]
+        assert first == next(iter([*begin, *reach]), -1)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 from bertsmith.data.columns import normalize
 from bertsmith.data.decoding import bare_lines, decode
@@ -33,6 +34,7 @@ MEANT = {
     "iso8859-1": "cp1252", "ascii": "cp1252", "iso8859-9": "cp1254", "tis-620": "cp874", "iso8859-11": "cp874",
     "gb2312": "gb18030", "gbk": "gb18030", "shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs",
 }  # fmt: skip
+JSON_KINDS = {bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "an object"}
 _CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 
 
@@ -107,12 +109,19 @@ def _read_records(text: str, name: str) -> Iterator[Document]:
             raise BertsmithError(f"{name}, line {number:,}: each line must hold one object.")
         by_name = {normalize(key): value for key, value in record.items() if isinstance(value, str)}
         field = next((field for field in FIELDS if field in by_name), None)
-        if field is None:
-            keys = ", ".join(f'"{key}"' for key in list(record)[:8]) or "none"
-            raise BertsmithError(
-                f'{name}, line {number:,}: no field is called as texts usually are (fields: {keys}); call it "text".'
-            )
+        yield Document(f"{name}:{number}", by_name[field] if field else _read_gap(record, f"{name}, line {number:,}"))
         some = True
-        yield Document(f"{name}:{number}", by_name[field])
     if not some:
         raise BertsmithError(f"{name} is empty.")
+
+
+def _read_gap(record: dict[str, Any], where: str) -> str:
+    """No text, where a table with gaps was written as JSON; an error where there is no place for one."""
+    wrong = {key: value for key, value in record.items() if normalize(key) in FIELDS}
+    if not wrong:
+        keys = ", ".join(f'"{key}"' for key in list(record)[:8]) or "none"
+        raise BertsmithError(f'{where}: no field is called as texts usually are (fields: {keys}); call it "text".')
+    for key, value in wrong.items():
+        if value is not None:
+            raise BertsmithError(f'{where}: the field "{key}" is {JSON_KINDS[type(value)]}; it must be a text.')
+    return ""

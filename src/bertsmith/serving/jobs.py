@@ -3,6 +3,8 @@
 Forms, routes and help are made from this table; those that look inside a model are in `looks.py`.
 """
 
+from dataclasses import replace
+
 from bertsmith.serving.asks import Refusal
 from bertsmith.serving.fields import Field, Job
 from bertsmith.serving.looks import LOOKS
@@ -12,6 +14,7 @@ def _truncate(*choices: str) -> Field:
     return Field("truncate", "choice", "What is done with an input that is too long.", choices=choices)
 
 
+ANSWERS = 1000  # a text has as many parts as pairs of places in it
 ANSWER_LENGTH = 100  # a table of all answers is so many times as long as the text
 WHOLE = ("error", "head", "tail", "head+tail")
 LONG = _truncate(*WHOLE, "windows")
@@ -94,7 +97,7 @@ JOBS: dict[str, Job] = {
             (
                 Field("question", "text", "The question.", required=True, many=True),
                 Field("context", "text", "The text that may hold the answer.", required=True, many=True),
-                TOP,
+                replace(TOP, most=ANSWERS),
                 Field("answer_length", "count", "The most tokens of an answer.", most=ANSWER_LENGTH),
                 LONG,
             ),

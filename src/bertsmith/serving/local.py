@@ -19,8 +19,7 @@ from bertsmith.serving.jobs import find_job
 from bertsmith.serving.looking import Looker
 from bertsmith.serving.queue import Ticket
 from bertsmith.serving.residents import Residents
-
-LETTERS_A_TOKEN = 4  # about, before a text is cut into pieces
+from bertsmith.serving.sizes import LETTERS_A_TOKEN, refuse_large
 
 
 class Local:
@@ -43,6 +42,7 @@ class Local:
         job = find_job(ask.job)
         given = take_fields(job, ask.given)
         name = self.residents.find(ask.model, job.name)
+        refuse_large(self.residents.models[name], job, given)
         ticket = Ticket(ask.timeout, count_letters(given) // LETTERS_A_TOKEN)
         with self.lock:
             # Again, though it was admitted: in another process, which knows only how it stood a moment ago.

@@ -16,6 +16,7 @@ from bertsmith.models.graph import GraphNetwork
 from bertsmith.resident import find_declared, rank_how
 from bertsmith.searching import Index
 from bertsmith.serving.asks import Card, Refusal
+from bertsmith.serving.sizes import refuse_many_passages
 
 NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]|/(?=[A-Za-z0-9]))*")  # no dots that climb, nothing to quote in a URL
 # What Hugging Face calls the job of a head, and ours for it, in the order in which a model's main job is chosen.
@@ -83,6 +84,7 @@ class Residents:
         return name
 
     def search(self, name: str, given: Mapping[str, Any]) -> Any:
+        refuse_many_passages(self.indexes[name], given)
         options = {key: value for key, value in given.items() if key != "query"}
         found = self.indexes[name].search(given["query"], **options)
         for answer in (answer for one in (found if isinstance(found, list) else [found]) for answer in one):

@@ -42,9 +42,12 @@ def align(text: str, spans: Sequence[tuple[int, int]], offsets: Sequence[tuple[i
     pieces = np.flatnonzero(owners >= 0)
     lasts[owners[pieces]] = pieces  # of several values for one place the last one stays
     firsts[owners[pieces[::-1]]] = pieces[::-1]
-    for lost in np.flatnonzero(firsts < 0).tolist():  # one piece for several words: "..." of three marks
-        start, end = spans[lost]
-        reaching = np.flatnonzero((bounds[:, 0] < end) & (bounds[:, 1] > start) & (bounds[:, 1] > bounds[:, 0]))
-        if len(reaching):
-            firsts[lost] = lasts[lost] = reaching[0]
+    # One piece for several words: "..." of three marks. All at once, for a text may be full of them.
+    solid = np.flatnonzero(bounds[:, 1] > bounds[:, 0])
+    lost = np.flatnonzero(firsts < 0)
+    starts, ends = np.asarray(spans, dtype=np.int64).reshape(-1, 2)[lost].T
+    places = np.searchsorted(np.maximum.accumulate(bounds[solid, 1]), starts, side="right")  # the first that ends later
+    reaching = np.append(solid, len(bounds))[places]
+    reaches = np.append(bounds[:, 0], len(text) + 1)[reaching] < ends
+    firsts[lost[reaches]] = lasts[lost[reaches]] = reaching[reaches]
     return Alignment(firsts, lasts, owners)

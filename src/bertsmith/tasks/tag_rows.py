@@ -70,9 +70,11 @@ class Layout:
         cuts = self.cut(count, where)
         pieces, owners = list_places(words, every)
         homes = find_homes(pieces, owners, words, cuts, count)
+        by_home = np.argsort(homes, kind="stable")
+        bounds = np.searchsorted(homes[by_home], np.arange(len(cuts) + 1))
         rows = []
-        for number, ranges in enumerate(cuts):
-            mine = np.flatnonzero(homes == number)
+        for ranges, start, end in zip(cuts, bounds[:-1], bounds[1:], strict=True):
+            mine = by_home[start:end]
             golds = None
             if gold is not None:  # a word that is not there, number -1, is the last in both lists
                 is_first = np.append(words.firsts, -1)[owners[mine]] == pieces[mine]
@@ -113,16 +115,19 @@ def find_homes(pieces: Array, owners: Array, words: Alignment, cuts: list[Ranges
     """The number of the row in which each piece is asked for: with its word if that is there; -1 if it was cut away."""
     if cuts == [[(0, count)]]:
         return np.zeros(len(pieces), dtype=np.int64)
-    holds = np.stack([_inside(pieces, ranges) for ranges in cuts])  # (rows, pieces)
     firsts = np.where(owners >= 0, np.append(words.firsts, -1)[owners], pieces)
     lasts = np.where(owners >= 0, np.append(words.lasts, -1)[owners], pieces)
-    context = np.stack([_context(firsts, lasts, (ranges[0][0], ranges[-1][1]), count) for ranges in cuts])
-    best = np.where(holds, context, -np.inf).argmax(axis=0)
-    return np.where(holds.any(axis=0), best, -1)
-
-
-def _inside(pieces: Array, ranges: Ranges) -> Array:
-    return np.any([(pieces >= start) & (pieces < end) for start, end in ranges], axis=0)
+    order = np.argsort(pieces, kind="stable")
+    ordered = pieces[order]
+    homes, best = np.full(len(pieces), -1), np.full(len(pieces), -np.inf)
+    # Window by window: a table of all windows and all pieces would grow with the square of the text.
+    for number, ranges in enumerate(cuts):
+        for start, end in ranges:
+            held = order[slice(*np.searchsorted(ordered, (start, end)))]
+            near = _context(firsts[held], lasts[held], (ranges[0][0], ranges[-1][1]), count)
+            better = near > best[held]
+            homes[held[better]], best[held[better]] = number, near[better]
+    return homes
 
 
 def _context(firsts: Array, lasts: Array, window: tuple[int, int], count: int) -> Array:

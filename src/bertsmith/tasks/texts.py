@@ -11,13 +11,16 @@ THREADS = 1024  # more than any machine's cores
 
 def list_texts(given: Any) -> list[str]:
     """The texts of a list, a tuple, a generator, a column of a table."""
-    if isinstance(given, (str, bytes, Mapping)) or not is_iterable(given):
+    if isinstance(given, str):
+        raise BertsmithError("give a list of texts, not a single one.")
+    if isinstance(given, (bytes, Mapping)) or not is_iterable(given):
         raise BertsmithError(f"give a text or a list of texts, not {type(given).__name__}.")
     texts = list(given)
     for number, text in enumerate(texts, 1):
         if not isinstance(text, str):
             raise BertsmithError(f"text {number} must be a string, not {type(text).__name__}.")
-    return texts
+    # Answers repeat them, and NumPy's own kind of string prints as np.str_('…') and is refused by writers of YAML.
+    return [text if type(text) is str else str.__str__(text) for text in texts]
 
 
 def list_names(called: str, given: Any) -> list[str]:
@@ -72,9 +75,10 @@ def pair_up(job: str, firsts: Any, seconds: Any) -> tuple[list[tuple[str, Any]],
 def pair_lists(job: str, firsts: Any, lists: Any, names: tuple[str, str], what: str) -> list[tuple[str, Any]]:
     """Several texts, each with its own list of `what`; `names` are what one and more of the texts are called."""
     ones = list_texts(firsts)
-    if isinstance(lists, str) or not is_iterable(lists):
-        raise BertsmithError(f"give a list of {what} for each {names[0]}, not {type(lists).__name__}.")
-    listed = list(lists)
+    listed = [lists] if isinstance(lists, str) or not is_iterable(lists) else list(lists)
+    for one in listed:
+        if isinstance(one, str) or not is_iterable(one):
+            raise BertsmithError(f"give a list of {what} for each {names[0]}, not {type(one).__name__}.")
     if len(listed) != len(ones):
         raise BertsmithError(f"{job} got {len(ones)} {names[1]} and {len(listed)} lists of {what}; give one each.")
     return list(zip(ones, listed, strict=True))

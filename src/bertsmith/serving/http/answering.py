@@ -22,6 +22,9 @@ from bertsmith.serving.settings import Settings
 
 NUMBERS = 65_536  # token ids in a list; more is no text that a model would read
 LARGE = 2**18  # bytes of JSON
+# Jobs that put each text together with each of others, and how many such pairs are taken for each input that is:
+# those of a short request could fill any memory. A label is a row for the model; a text to compare with only a number.
+PAIRED = {"classify": ("labels", 32), "similar": ("others", 512)}
 OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 
 
@@ -107,6 +110,7 @@ async def ask(request: Request, job: str, given: Mapping[str, Any], model: str =
             fields["truncate"] = settings.truncate
     record.job = job
     record.inputs += count_inputs(kind, fields, settings.inputs)
+    refuse_pairs(kind, fields, settings)
     if settings.log_texts:
         record.texts = fields
     reply = await _wait(request, Ask(job, fields, model, settings.timeout))
@@ -158,3 +162,23 @@ def count_inputs(job: Job, given: Mapping[str, Any], most: int) -> int:
                 f"the field {field.name!r} holds {counts[field.name]} inputs; at most {most} are taken in a request.",
             )
     return max(counts.values(), default=1)
+
+
+def refuse_pairs(job: Job, given: Mapping[str, Any], settings: Settings) -> None:
+    """What is asked about each text with each of others must not grow far beyond what a request may hold."""
+    first = given.get(job.fields[0].name)
+    count = len(first) if isinstance(first, list) else 1
+    if job.name in PAIRED:
+        name, times = PAIRED[job.name]
+        others, most = given.get(name), times * settings.inputs
+        pairs = count * len(others) if isinstance(others, list) else 0
+        if pairs > most:
+            told = f"{count} texts with {name} are {pairs} pairs; at most {most} are taken in a request."
+            raise Refusal("input", told)
+    context = given.get("context")
+    if job.name == "answer" and isinstance(context, str) and count * len(context) > settings.body_bytes:
+        raise Refusal(
+            "input",
+            f"{count} questions about one context read {count * len(context)} letters; at most {settings.body_bytes} "
+            f"are taken in a request.",
+        )

@@ -39,9 +39,10 @@ class Directory:
         return UNKNOWN, "openai" if path.startswith("/v1/") else "bertsmith"
 
     def list_methods(self, path: str) -> list[str]:
-        """What a path takes, over all of its routes; FastAPI tells only those of the first."""
+        """What a path takes, over all of its routes; FastAPI tells only those of the first, and none takes HEAD."""
         routes = [route for route in self.routes if route.path_regex.match(path)]
-        return sorted({method for route in routes for method in route.methods or ()})
+        methods = {method for route in routes for method in route.methods or ()}
+        return sorted(methods | ({"HEAD"} if "GET" in methods else set()))
 
 
 def style_of(route: APIRoute) -> str:

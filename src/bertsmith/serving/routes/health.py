@@ -20,8 +20,6 @@ def is_ready(request: Request) -> bool:
 
 @router.get("/health", tags=["tei", "health"], operation_id="health", summary="Whether to send requests here")
 @router.get("/ping", tags=["tei", "health"], operation_id="ping", summary="The same, where SageMaker asks")
-@router.head("/health", tags=["tei"], include_in_schema=False)
-@router.head("/ping", tags=["tei"], include_in_schema=False)
 async def tell_health(request: Request) -> Response:
     """200 where a request would be answered, else 503."""
     return Response() if is_ready(request) else JsonAnswer(UNHEALTHY, 503)
@@ -49,7 +47,6 @@ async def tell_metrics(request: Request) -> Response:
 
 
 @router.get("/", tags=["bertsmith", "health"], operation_id="root", summary="What this is")
-@router.head("/", tags=["bertsmith"], include_in_schema=False)
 async def tell_root(request: Request) -> Any:
     """The version, the served models, and where more is told; a browser gets a page to play with."""
     state = request.app.state

@@ -18,7 +18,7 @@ from bertsmith.serving.http.answering import ask
 from bertsmith.serving.http.picking import take_dimensions
 from bertsmith.serving.http.replies import ALL_LABELS, list_rows
 from bertsmith.serving.http.shapes import Body, Count, Inputs, Shape, Texts, check
-from bertsmith.serving.jobs import ANSWER_LENGTH
+from bertsmith.serving.jobs import ANSWER_LENGTH, ANSWERS
 from bertsmith.serving.routes.tei_bodies import Direction, choose_prompt, choose_truncation
 
 
@@ -71,7 +71,8 @@ async def answer_questions(asked: Asked) -> Any:
     count, forced = parameters.top_k or 1, parameters.handle_impossible_answer is False
     given = {"question": [one.question for one in questions], "context": [one.context for one in questions]}
     longest = None if parameters.max_answer_len is None else min(parameters.max_answer_len, ANSWER_LENGTH)
-    reply = await asked.ask("answer", {**given, "top_k": count + forced, "answer_length": longest})
+    most = min(count + forced, max(count, ANSWERS))
+    reply = await asked.ask("answer", {**given, "top_k": most, "answer_length": longest})
     found = []
     for result in reply.results:
         answers = [one for one in result["answers"] if one["answer"]] if forced else result["answers"]
@@ -111,7 +112,10 @@ class ClassParameters(Shape):
 async def classify_texts(asked: Asked) -> Any:
     """A list for each text, for one too: the client takes the first."""
     parameters = check(ClassParameters, asked.parameters)
-    texts = [take_object(ClassInputs, {"text": one} if isinstance(one, str) else one) for one in list_inputs(asked)]
+    inputs = list_inputs(asked)
+    if not all(isinstance(one, str | dict) for one in inputs):
+        raise Refusal("input", "inputs must be a text, an object with text and text_pair, or a list of such.")
+    texts = [check(ClassInputs, {"text": one} if isinstance(one, str) else one) for one in inputs]
     given: dict[str, Any] = {"text": [one.text for one in texts]}
     pairs = [one.text_pair for one in texts if one.text_pair is not None]
     if pairs and len(pairs) != len(texts):
@@ -146,7 +150,7 @@ async def judge_labels(asked: Asked) -> Any:
     labels = parameters.candidate_labels
     given = {
         "text": take_texts(asked),
-        "labels": labels.split(",") if isinstance(labels, str) else labels,
+        "labels": [label for label in labels.split(",") if label.strip()] if isinstance(labels, str) else labels,
         "hypothesis": parameters.hypothesis_template,
         "several": parameters.multi_label,
     }

@@ -69,7 +69,6 @@ def show(name: str, request: Request) -> Response:
 
 
 @router.get("/page/{name}", tags=["bertsmith"], include_in_schema=False)
-@router.head("/page/{name}", tags=["bertsmith"], include_in_schema=False)
 async def show_part(request: Request, name: str) -> Response:
     if name == "index.html":  # it stands at /, where the names in it lead to the others
         raise HTTPException(404)

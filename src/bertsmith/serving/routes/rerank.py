@@ -127,6 +127,6 @@ async def rank_texts(request: Request, body: TextsBody) -> list[dict[str, Any]]:
     given |= choose_truncation(request, body.truncate, body.truncation_direction)
     if body.raw_scores:
         given["raw"] = True
-    reply = await ask(request, "rerank", given, pick_model(request, "rerank").id)
+    reply = await ask(request, "rerank", given, pick_model(request, "rerank", body.model).id)
     kept = ("index", "score", "text") if body.return_text else ("index", "score")
     return [{key: answer[key] for key in kept} for answer in reply.results[0]["answers"]]

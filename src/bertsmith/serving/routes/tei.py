@@ -1,6 +1,7 @@
 """The routes of text-embeddings-inference 1.9, for clients that were written for it.
 
-In: its JSON. Out: its JSON, lists at the root. The model is the default one, or the only one that can do what is asked.
+In: its JSON. Out: its JSON, lists at the root. The model is the default one, or the only one that can do what is asked,
+unless "model" in the body names another; its own clients do not send that.
 """
 
 from typing import Annotated, Any
@@ -13,7 +14,7 @@ from bertsmith.serving.asks import Refusal
 from bertsmith.serving.http.answering import JsonAnswer, JsonRoute, ask
 from bertsmith.serving.http.picking import do_all, list_cards, pick_model, refuse_empty, refuse_many, take_dimensions
 from bertsmith.serving.http.replies import ALL_LABELS, list_rows, tell_classes
-from bertsmith.serving.http.shapes import answered, check
+from bertsmith.serving.http.shapes import answered, check, is_ids
 from bertsmith.serving.routes.rerank import TextsBody, rank_texts
 from bertsmith.serving.routes.tei_bodies import (
     DecodeBody,
@@ -42,7 +43,7 @@ async def embed(request: Request, body: EmbedBody) -> JsonAnswer:
 
 async def embed_inputs(request: Request, body: EmbedBody) -> list[Any]:
     refuse_empty(body.inputs, "inputs")
-    card = pick_model(request, "embed")
+    card = pick_model(request, "embed", body.model)
     given: dict[str, Any] = {"texts": body.inputs, "normalize": body.normalize}
     given |= _cut(request, body) | choose_prompt(body.prompt_name, card)
     if body.dimensions is not None:
@@ -56,12 +57,12 @@ async def embed_all(request: Request, body: EmbedAllBody) -> JsonAnswer:
     if body.prompt_name is not None:
         raise Refusal("input", "the vectors of tokens have no prompt; leave prompt_name out.")
     given = {"texts": body.inputs, **_cut(request, body)}
-    return JsonAnswer(list_rows(await ask(request, "hidden", given, pick_model(request, "hidden").id)))
+    return JsonAnswer(list_rows(await ask(request, "hidden", given, pick_model(request, "hidden", body.model).id)))
 
 
 @router.post("/embed_sparse", summary="Refused: no model here gives sparse vectors")
 async def embed_sparse(request: Request, body: EmbedAllBody) -> JsonAnswer:
-    name = pick_model(request, "embed").id
+    name = pick_model(request, "embed", body.model).id
     raise Refusal("job", f"the model {name!r} has no sparse vectors; ask /embed for dense ones.")
 
 
@@ -80,7 +81,7 @@ async def predict_inputs(request: Request, body: PredictBody) -> list[Any]:
     settled = {"top_k": ALL_LABELS, **_cut(request, body)}
     if body.raw_scores:
         settled["raw"] = True
-    model = pick_model(request, "classify").id
+    model = pick_model(request, "classify", body.model).id
     # A job is asked about texts or about pairs; a batch may hold both.
     sides = [[n for n, one in enumerate(inputs) if len(one) == size] for size in (1, 2)]
     works = []
@@ -101,7 +102,7 @@ async def compare(request: Request, body: SimilarityBody) -> JsonAnswer:
     texts = [body.inputs.source_sentence, *body.inputs.sentences]
     refuse_empty(body.inputs.sentences, "sentences")
     refuse_many(request, len(texts) - 1, "sentences")
-    card = pick_model(request, "embed")
+    card = pick_model(request, "embed", body.model)
     shared: dict[str, Any] = {"normalize": True}
     if body.parameters is not None:
         shared |= _cut(request, body.parameters) | choose_prompt(body.parameters.prompt_name, card)
@@ -116,7 +117,7 @@ async def tokenize(request: Request, body: TokenizeBody) -> JsonAnswer:
     if body.prompt_name is not None:
         raise Refusal("input", "a text is cut into pieces without a prompt; leave prompt_name out.")
     texts = [body.inputs] if isinstance(body.inputs, str) else body.inputs
-    reply = await ask(request, "tokenize", {"text": texts}, pick_model(request, "tokenize").id)
+    reply = await ask(request, "tokenize", {"text": texts}, pick_model(request, "tokenize", body.model).id)
     rows = zip(reply.results, texts, strict=True)
     return JsonAnswer([tell_pieces(found, text, body.add_special_tokens) for found, text in rows])
 
@@ -142,7 +143,7 @@ async def decode(request: Request, body: DecodeBody) -> JsonAnswer:
     given: dict[str, Any] = {"ids": rows}
     if not body.skip_special_tokens:
         given["skip_specials"] = False
-    reply = await ask(request, "decode", given, pick_model(request, "decode").id)
+    reply = await ask(request, "decode", given, pick_model(request, "decode", body.model).id)
     return JsonAnswer(reply.results)
 
 
@@ -154,14 +155,29 @@ async def invoke(request: Request, body: Anything) -> JsonAnswer:
 @router.post("/vertex", summary="The same for each instance", responses=answered({"predictions": [VECTORS]}))
 async def answer_instances(request: Request, body: VertexBody) -> JsonAnswer:
     refuse_empty(body.instances, "instances")
-    refuse_many(request, len(body.instances), "instances")
+    refuse_many(request, sum(count_texts(request, one) for one in body.instances), "instances")
     told = await do_all([answer_by_kind(request, instance) for instance in body.instances])
     return JsonAnswer({"predictions": told})
 
 
+def count_texts(request: Request, given: dict[str, Any]) -> int:
+    """Of what one instance asks; a pair, or the ids of a text, are one."""
+    inputs = given.get("texts" if "query" in given else "inputs")
+    if not isinstance(inputs, list) or is_ids(inputs):
+        return 1
+    is_pair = "query" not in given and isinstance(inputs[0], str) and find_kind(request, given) == "classifier"
+    return 1 if is_pair else len(inputs)
+
+
+def find_kind(request: Request, given: dict[str, Any]) -> str:
+    """What the model is for that the body names, or the default one."""
+    cards = list_cards(request)
+    return next((card.kind for card in cards if card.id == given.get("model")), cards[0].kind)
+
+
 async def answer_by_kind(request: Request, given: dict[str, Any]) -> list[Any]:
     """Texts to rank are known by their keys; the rest by the model."""
-    kind = list_cards(request)[0].kind
+    kind = find_kind(request, given)
     if "query" in given or kind == "reranker":
         return await rank_texts(request, check(TextsBody, given))
     if kind == "classifier":

@@ -14,6 +14,7 @@ from bertsmith.serving.http.shapes import Count, Ids, Inputs, Pairs, Shape, Text
 Direction = Literal["right", "left", "Right", "Left"]
 RAW_SCORES = Field(False, description="Whether scores are the head's own, not probabilities.")
 TRUNCATE = Field(None, description="Whether a long input is cut or refused; left out, it is as the server was started.")
+MODEL = Field(None, description="The id of a served model; any other name, or none, means the default one.")
 PROMPT_NAME = Field(None, description="Which of the model's prompts is put in front.")
 
 
@@ -29,6 +30,7 @@ class EmbedBody(Truncated):
     normalize: bool = Field(True, description="Whether vectors have length 1.")
     prompt_name: str | None = PROMPT_NAME
     dimensions: Count | None = Field(None, description="How many numbers of each vector are kept.")
+    model: str | None = MODEL
 
 
 class EmbedAllBody(Truncated):
@@ -36,6 +38,7 @@ class EmbedAllBody(Truncated):
 
     inputs: Texts
     prompt_name: str | None = PROMPT_NAME
+    model: str | None = MODEL
 
 
 class PredictBody(Truncated):
@@ -45,6 +48,7 @@ class PredictBody(Truncated):
 
     inputs: Pairs
     raw_scores: bool = RAW_SCORES
+    model: str | None = MODEL
 
 
 class Comparison(Shape):
@@ -63,6 +67,7 @@ class SimilarityBody(Shape):
 
     inputs: Comparison
     parameters: ComparisonParameters | None = None
+    model: str | None = MODEL
 
 
 class TokenizeBody(Shape):
@@ -71,6 +76,7 @@ class TokenizeBody(Shape):
     inputs: Texts
     add_special_tokens: bool = True
     prompt_name: str | None = PROMPT_NAME
+    model: str | None = MODEL
 
 
 class DecodeBody(Shape):
@@ -78,6 +84,7 @@ class DecodeBody(Shape):
 
     ids: Ids
     skip_special_tokens: bool = True
+    model: str | None = MODEL
 
 
 class VertexBody(Shape):
