@@ -169,8 +169,8 @@ def test_a_benchmark_stays_out_of_text_with_a_sentence_a_line(build, tmp_path):
     documents = make_documents(8, paragraphs=2)
     draw = random.Random(3)
     words = draw.choices(WORDS, k=20)
-    documents[3] += "\nBefore it.\n" + " ".join(words[:5]) + ".\n" + " ".join(words[5:12]) + ".\n" + " ".join(words[12:])
-    documents[3] += ".\nBehind it."
+    lines = [" ".join(words[some]) + "." for some in (slice(5), slice(5, 12), slice(12, 20))]
+    documents[3] += "\n".join(["", "Before it.", *lines, "Behind it."])
     documents[5] += "\n" + " ".join(words[:12])  # twelve words, and the thirteenth begins the next document
     documents[6] = " ".join(words[12:20]) + "\n" + documents[6]
     (tmp_path / "bench.txt").write_text(" ".join(words))
