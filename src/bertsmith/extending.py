@@ -22,7 +22,7 @@ from bertsmith.text.training.building import check_folder, save_trained
 from bertsmith.text.training.extending import add_pieces, count_tokens, count_unknown, find_kind, learn_pieces
 from bertsmith.text.training.recipes import Recipe
 from bertsmith.text.training.vocabulary import Vocabulary
-from bertsmith.tokenizing import Tell, about, check_counts, count_sources
+from bertsmith.tokenizing import Tell, about, check_counts, count_sources, divide_tokens
 from bertsmith.workers import count_cores
 
 
@@ -96,10 +96,12 @@ def extend_tokenizer(
         )
     grown = add_pieces(old, learned)
     _save(grown, recipe, target)
-    chunks = max(counted.chunks, 1)
+    after, before = (
+        divide_tokens(count_tokens(each, counted.words), counted.chunks, counted.skipped, recipe)
+        for each in (grown, old)
+    )
     return ExtendedTokenizer(
-        grown, target, recipe.kind, grown.size, learned.pieces, add, counted.chunks,
-        count_tokens(grown, counted.words) / chunks, count_tokens(old, counted.words) / chunks,
+        grown, target, recipe.kind, grown.size, learned.pieces, add, counted.chunks, after, before,
         count_unknown(grown, counted.words) / max(counted.words.total(), 1), perf_counter() - begin,
     )  # fmt: skip
 

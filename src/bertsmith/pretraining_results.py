@@ -41,6 +41,8 @@ def write_folder(start: Start, folder: Path) -> None:
     for each in (folder, folder / GENERATOR):
         if tokenizer is not None and (each / "config.json").exists():
             tokenizer.limit = min(tokenizer.limit or limit, limit)  # others cut long texts by it
+            if start.checkpoint.config.segments < 2:  # others look up what they are told, and find no such row
+                tokenizer.template = tokenizer.template.in_one_segment()
             tokenizer.save(each)
 
 

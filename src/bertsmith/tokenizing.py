@@ -113,11 +113,12 @@ def train_tokenizer(
     vocabulary = _train(make_table(words), recipe, size, tokens, min_count, alphabet, tell)
     tokenizer = build_tokenizer(vocabulary, recipe, special)
     save_trained(tokenizer, vocabulary, recipe, folder)
-    chunks = max(sum(each.chunks for each in counted), 1)
+    chunks, skipped = (sum(getattr(each, name) for each in counted) for name in ("chunks", "skipped"))
+    tokens_in_all = sum(_count_tokens(each, vocabulary, recipe) for each in counted)
     return TrainedTokenizer(
-        tokenizer, folder, kind, len(vocabulary.pieces), size, chunks, sum(each.characters for each in counted),
-        sum(_count_tokens(each, vocabulary, recipe) for each in counted) / chunks, _find_covered(counted, vocabulary),
-        sum(each.skipped for each in counted), tuple(factor / 1000 for factor in factors), perf_counter() - begin,
+        tokenizer, folder, kind, len(vocabulary.pieces), size, max(chunks, 1), sum(each.characters for each in counted),
+        divide_tokens(tokens_in_all, chunks, skipped, recipe), _find_covered(counted, vocabulary),
+        skipped, tuple(factor / 1000 for factor in factors), perf_counter() - begin,
         unread,
     )  # fmt: skip
 
@@ -183,6 +184,13 @@ def about(name: str, tell: Tell | None) -> Callable[[int, int], None] | None:
 def _count_tokens(counted: Counted, vocabulary: Vocabulary, recipe: Recipe) -> int:
     model = build_model(vocabulary, recipe)
     return sum(count * len(model.tokenize(word)) for word, count in counted.words.items())
+
+
+def divide_tokens(tokens: int, words: int, skipped: int, recipe: Recipe) -> float:
+    """Tokens a word: those over the limit are one unknown token each in WordPiece, and elsewhere not among them."""
+    if recipe.kind == "wordpiece":
+        return (tokens + skipped) / max(words, 1)
+    return tokens / max(words - skipped, 1)
 
 
 def _find_covered(counted: Sequence[Counted], vocabulary: Vocabulary) -> float:

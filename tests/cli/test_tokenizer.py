@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,18 @@ def test_it_trains_and_says_so_in_one_record(real, kind, text, tmp_path):
     assert record["words"] == len(content.split())
     tokens = len(tokenizer.encode(content, specials=False))
     assert record["tokens_per_word"] == pytest.approx(tokens / record["words"], abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "unigram"])
+def test_tokens_of_words_over_the_limit_are_counted_or_left_out(real, kind, text, tmp_path):
+    """WordPiece makes one unknown token of each; the others know nothing of a limit once they are trained."""
+    text.write_text(" ".join(re.sub(r"[^\w\s]", "", text.read_text("utf-8")).split()), "utf-8")
+    ran = real("tokenizer", "train", text, "--kind", kind, "--size", 320, "--limit", 4, "--out", tmp_path / "out")
+    tokenizer, words = load_tokenizer(tmp_path / "out"), text.read_text("utf-8").split()
+    short = words if kind == "wordpiece" else [word for word in words if len(word.encode()) < 4]  # and a space
+    tokens = sum(len(tokenizer.encode(f" {word}" if kind == "bpe" else word, specials=False)) for word in short)
+    assert "took no part" in ran.err
+    assert ran.records[0]["tokens_per_word"] == pytest.approx(tokens / len(short), abs=1e-2)
 
 
 def test_fewer_pieces_than_asked_for_are_a_note(real, text, tmp_path):

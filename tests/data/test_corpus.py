@@ -6,6 +6,7 @@ import json
 import random
 import re
 import textwrap
+import unicodedata
 
 import numpy as np
 import pyarrow
@@ -161,6 +162,34 @@ def test_chinese_fits_where_every_character_is_a_token(build, tmp_path):
     corpus, report = build(documents, tokenizer=folder)
     assert len(corpus) == 10 and report["dropped"] == {}
     assert corpus.document(0).tolist() == load_tokenizer(folder).encode(documents[0], specials=False).ids
+
+
+def test_a_benchmark_stays_out_of_text_with_a_sentence_a_line(build, tmp_path):
+    """No line has the thirteen words alone; a run ends with its document, though."""
+    documents = make_documents(8, paragraphs=2)
+    draw = random.Random(3)
+    words = draw.choices(WORDS, k=20)
+    lines = [" ".join(words[some]) + "." for some in (slice(5), slice(5, 12), slice(12, 20))]
+    documents[3] += "\n".join(["", "Before it.", *lines, "Behind it."])
+    documents[5] += "\n" + " ".join(words[:12])  # twelve words, and the thirteenth begins the next document
+    documents[6] = " ".join(words[12:20]) + "\n" + documents[6]
+    (tmp_path / "bench.txt").write_text(" ".join(words))
+    corpus, report = build(documents, exclude=tmp_path / "bench.txt")
+    assert [file["paragraphs"] for file in report["exclude"]] == [3] and report["dropped"]["excluded"]["count"] == 3
+    found = ["".join(text.split()) for text in texts_of(corpus)]
+    assert "beforeit.behindit." in found[3].lower() and "".join(words[:12]) in found[5]
+
+
+def test_a_benchmark_of_another_unicode_form_stays_out_and_an_empty_one_is_told(build, tmp_path):
+    """An é is one character or two; files that were written on macOS often have two, or a soft hyphen in a word."""
+    documents = make_documents(8, paragraphs=2)
+    question = " ".join(f"é{word}é" for word in WORDS[:13])
+    documents[4] += f"\nSome {question} others."
+    (tmp_path / "bench.txt").write_text(unicodedata.normalize("NFD", question).replace("\u0301", "\u0301\xad"), "utf-8")
+    (tmp_path / "empty.txt").write_text("\n \n")
+    _, report = build(documents, exclude=[tmp_path / "bench.txt", tmp_path / "empty.txt"])
+    assert [(file["strings"], file["paragraphs"]) for file in report["exclude"]] == [(1, 1), (0, 0)]
+    assert f"Nothing was kept out for {tmp_path / 'empty.txt'}: there is no text in it." in report["notes"]
 
 
 @pytest.mark.parametrize("kind", ["text", "table", "squad", "lines", "tagged"])

@@ -23,6 +23,7 @@ from objectives.asking import (
 )
 from objectives.asking import rows as some_rows
 from oracle import load_saved, make_reference
+from torch.nn import functional as F
 
 from bertsmith.errors import BertsmithError
 from bertsmith.objectives.masked_tokens import MaskedTokens, at_share
@@ -157,7 +158,7 @@ def test_the_rate_falls_with_the_run():
 
 
 def test_large_scores_cost_more_with_z_loss(tmp_path):
-    network = load_saved(make_reference("bert", "mask"), tmp_path).network
+    network = load_saved(make_reference("bert", "mask"), tmp_path).network.train()
     plain, more = MaskedTokens(VOCABULARY), MaskedTokens(VOCABULARY, z_loss=1e-4)
     asked = ask(plain, make_rows())
     hidden = network(asked.batch)
@@ -166,6 +167,9 @@ def test_large_scores_cost_more_with_z_loss(tmp_path):
     scores = network.score(hidden, asked.batch, "mask")[asked.given["at"]]
     assert (with_it - without).item() == pytest.approx(1e-4 * (scores.logsumexp(-1) ** 2).sum().item(), rel=1e-2)
     assert count.item() == len(asked.given["at"])
+    scored = [each.losses(network.eval(), hidden, asked.batch, asked.given)["masked"][0] for each in (plain, more)]
+    gold = asked.given["gold"]
+    assert [one.item() for one in scored] == pytest.approx([F.cross_entropy(scores, gold, reduction="sum").item()] * 2)
 
 
 @pytest.mark.parametrize("settings, says", [

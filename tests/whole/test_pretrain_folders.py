@@ -12,6 +12,7 @@ import transformers
 from pretraining_made import SMALL, make_corpus, pretrain
 
 import bertsmith
+from bertsmith.data.batch import Batch
 from bertsmith.data.shards import Corpus
 from bertsmith.errors import BertsmithError
 from bertsmith.models.checkpoint import load_checkpoint
@@ -37,6 +38,24 @@ def test_others_cut_long_texts_where_the_encoder_ends(corpus, tmp_path):
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
         cut = tokenizer("river " * 3000, truncation=True)["input_ids"]
         assert len(cut) == tokenizer.model_max_length == load_checkpoint(folder).config.limit
+
+
+def test_others_read_pairs_with_an_encoder_that_does_not_know_which_text_a_token_is_of(corpus, tmp_path):
+    """A WordPiece tokenizer tells the second text apart; a RoBERTa has no row for that, and others would look it up."""
+    for recipe in ("roberta", "distilbert"):
+        pretrain(corpus, tmp_path / recipe, recipe, max_steps=1)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / recipe)
+        read = tokenizer("river bank", "garden", return_tensors="pt")
+        assert "token_type_ids" not in read
+        theirs = transformers.AutoModel.from_pretrained(tmp_path / recipe).eval()(**read).last_hidden_state[0]
+        ours = bertsmith.load(tmp_path / recipe)
+        row = ours.tokenizer.encode("river bank", "garden")
+        assert row.ids == read["input_ids"][0].tolist()
+        hidden = ours.checkpoint.network.eval()(Batch.of([row.ids], [row.segments]))
+        assert (hidden - theirs).abs().max() < 1e-5
+    pretrain(corpus, tmp_path / "bert", "bert", max_steps=1)
+    read = transformers.AutoTokenizer.from_pretrained(tmp_path / "bert")("river bank", "garden")
+    assert set(read["token_type_ids"]) == {0, 1}
 
 
 def test_a_run_never_clears_the_model_it_learns_from(corpus, tmp_path):

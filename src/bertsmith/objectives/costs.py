@@ -22,9 +22,13 @@ def token_costs(
     network: Network, hidden: Tensor, batch: Batch, at: Tensor, gold: Tensor, z_loss: float = 0.0, chunk: int = CHUNK,
     head: str = "mask",
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """The cross-entropy of `gold`; `z_loss` times the squared log of the softmax's denominator keeps scores small."""
+    """The cross-entropy of `gold`; `z_loss` times the squared log of the softmax's denominator keeps scores small.
+
+    That is a means of training: a network that is only scored is not charged for it.
+    """
     run = network.quick(_cost)
     is_compiled = run is not _cost
+    z_loss = z_loss if network.training else 0.0
 
     def cost(hidden: Tensor, at: Tensor, gold: Tensor) -> Tensor:
         if is_compiled:

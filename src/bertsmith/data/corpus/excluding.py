@@ -1,7 +1,8 @@
 """Benchmarks stay out of the corpus. In: their files. Out: which paragraphs share a run of words with one of them.
 
 Every string in a file counts: the lines and cells of text and tables, all strings of JSON and Parquet at any depth, the
-sentences of CoNLL. Words are compared without case and punctuation; a CJK character is a word.
+sentences of CoNLL. Words are compared without case and punctuation; a CJK character is a word. A run may go on from one
+paragraph of a document to the next, as it does where each sentence has a line of its own: all that it touches go.
 """
 
 import json
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from bertsmith.errors import BertsmithError
+from bertsmith.text.normalizing import normalize_text
 from bertsmith.text.records import read_parquet_rows
 from bertsmith.text.sources import walk
 from bertsmith.text.streams import PACKINGS, decode, open_stream, refuse_binary
@@ -47,7 +49,7 @@ class WordHashes(dict[str, int]):
 
 
 def hash_grams(words: np.ndarray, counts: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """The hashes of each text's runs of `size` words, and which text each is from."""
+    """The hashes of each text's runs of `size` words, and at which of all words each begins."""
     per_text = np.maximum(counts - size + 1, 0)
     length = len(words) - size + 1
     if length <= 0 or not per_text.any():
@@ -57,8 +59,8 @@ def hash_grams(words: np.ndarray, counts: np.ndarray, size: int) -> tuple[np.nda
         hashes = hashes * _FACTOR + words[place : place + length]
     starts = np.cumsum(counts) - counts
     within = np.arange(int(per_text.sum())) - np.repeat(np.cumsum(per_text) - per_text, per_text)
-    owners = np.repeat(np.arange(len(counts)), per_text)
-    return hashes[np.repeat(starts, per_text) + within], owners
+    places = np.repeat(starts, per_text) + within
+    return hashes[places], places
 
 
 class Excluded:
@@ -71,16 +73,23 @@ class Excluded:
         self._flags = np.zeros(1 << _TABLE, bool)
         self._flags[(grams >> np.uint64(64 - _TABLE)).astype(np.int64)] = True
 
-    def find(self, paragraphs: Sequence[str]) -> dict[int, int]:
-        """The paragraphs that share a run, each with the number of the file it is shared with."""
-        hashes, owners = hash_grams(*self._words.of(paragraphs), self.size)
+    def find(self, documents: Sequence[Sequence[str]]) -> dict[int, int]:
+        """The paragraphs that share a run, counted through all documents, each with the number of the file it is of."""
+        words, counts = self._words.of(paragraph for document in documents for paragraph in document)
+        ends = np.cumsum(counts)
+        after = np.cumsum([len(document) for document in documents], dtype=np.int64)
+        totals = np.diff(np.concatenate([[0], ends])[after], prepend=0)
+        hashes, begin = hash_grams(words, totals, self.size)
         maybe = self._flags[(hashes >> np.uint64(64 - _TABLE)).astype(np.int64)]
-        hashes, owners = hashes[maybe], owners[maybe]
+        hashes, begin = hashes[maybe], begin[maybe]
         places = np.minimum(np.searchsorted(self.grams, hashes), max(len(self.grams) - 1, 0))
         found: dict[int, int] = {}
         if len(self.grams):
-            for place, owner in zip(places[hit := self.grams[places] == hashes], owners[hit], strict=True):
-                found.setdefault(int(owner), int(self.files[place]))
+            hit = self.grams[places] == hashes
+            first, last = (np.searchsorted(ends, begin[hit] + way, side="right") for way in (0, self.size - 1))
+            for place, one, other in zip(places[hit], first, last, strict=True):
+                for paragraph in range(int(one), int(other) + 1):
+                    found.setdefault(paragraph, int(self.files[place]))
         return found
 
     def save(self, folder: Path) -> None:
@@ -114,7 +123,8 @@ def gather_grams(files: Sequence[Path], size: int) -> tuple[Excluded, list[dict[
     hashes, owners, told = [np.empty(0, np.uint64)], [np.empty(0, np.int64)], []
     words = WordHashes()
     for number, path in enumerate(files):
-        strings = [string for string in read_strings(path) if string.strip()]
+        # Cleaned as the corpus is: an é of two characters, as macOS writes it, is none of its own there.
+        strings = [string for string in map(normalize_text, read_strings(path)) if string]
         some, counts = words.of(strings)
         grams = np.unique(hash_grams(some, counts, size)[0])
         hashes.append(grams)

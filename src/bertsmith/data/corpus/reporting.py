@@ -37,6 +37,10 @@ def notes_on(report: dict[str, Any]) -> list[str]:
             "filled to a width. If blank lines part paragraphs here and not documents, --unit file keeps each file "
             "together."
         )
+    empty = [str(file["file"]) for file in report["exclude"] if not file["strings"]]
+    if empty:
+        them = "it" if len(empty) == 1 else "them"
+        notes.append(f"Nothing was kept out for {', '.join(empty)}: there is no text in {them}.")
     strings, short = (sum(file[name] for file in report["exclude"]) for name in ("strings", "too_short"))
     if short:
         have, them = ("has", "it") if short == 1 else ("have", "them")

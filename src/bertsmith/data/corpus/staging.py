@@ -156,7 +156,7 @@ def _without_excluded(texts: list[str], excluded: Excluded | None, staged: Stage
     if excluded is None:
         return texts
     paragraphs = [text.split("\n") for text in texts]
-    found = excluded.find([paragraph for some in paragraphs for paragraph in some])
+    found = excluded.find(paragraphs)
     if not found:
         return texts
     kept, number = [], 0
