@@ -136,15 +136,17 @@ class Tokenizer:
 
     def _read(self, texts: Sequence[str]) -> list[Source]:
         """What the engine makes of each text, all in one parallel call if they are many."""
-        leads = [0] * len(texts)
-        if self._loses_lead and any(_DROPPED.match(text) for text in texts):
-            leads = [found.end() if (found := _DROPPED.match(text)) else 0 for text in texts]
-            texts = [text[lead:] for text, lead in zip(texts, leads, strict=True)]
         if len(texts) > 2:
             read = self._engine.encode_batch(texts, add_special_tokens=False)
         else:
             read = [self._engine.encode(text, add_special_tokens=False) for text in texts]
-        return [Source(one, lead) for one, lead in zip(read, leads, strict=True)]
+        sources = [Source(one) for one in read]
+        for number, text in enumerate(texts):
+            if (found := _DROPPED.match(text)) and self._loses_lead:
+                one = self._engine.encode(text[found.end() :], add_special_tokens=False)
+                if one.ids == read[number].ids:  # a space behind them may be another piece at the start
+                    sources[number] = Source(one, found.end())
+        return sources
 
     @cached_property
     def _loses_lead(self) -> bool:
