@@ -350,6 +350,7 @@ def test_numbers_may_be_texts_as_a_command_line_gives_them(made):
     [
         ("dance", (TEXT,), {}, "use one of fill, follows"),
         ("classify", (), {}, "takes a text or a pair of texts, but 0 were given"),
+        ("answer", ("who",), {}, "takes a question and a context, but 1 was given"),
         ("classify", ([TEXT],), {}, "one input at a time"),
         ("classify", (TEXT,), {"target": "joy"}, "target='joy' is no label here; use one of"),
         ("classify", (TEXT,), {"target": True}, "is no label here"),
