@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from bertsmith.arguments import checked
 from bertsmith.asking import Question
 from bertsmith.bulk_answers import ON_ERROR, Answered, Answering, OnError
-from bertsmith.bulk_output import Counts, Journal, OutputFile, WriteFault, describe_seen
+from bertsmith.bulk_output import Counts, Journal, OutputFile, WriteFault, check_ending, describe_seen
 from bertsmith.bulk_parts import answer_parts, name_part, read_part
 from bertsmith.bulk_settings import describe_asked, name_difference
 from bertsmith.data.corpus.engines import ENGINES, Engine
@@ -87,6 +87,7 @@ def predict_file(
     rows = open_rows(Path(source).expanduser(), format)
     if target.exists() and os.path.samefile(rows.path, target):
         raise BertsmithError(f"{target} is the file that is read; give another one for the answers.")
+    check_ending(target, vectors=target.suffix == ".npy")
     found = question.find_columns(rows, columns or {})
     home = question.find_home(_load(model), pairs="pair" in found)
     asked = describe_asked(question, rows.path, columns or {}, format, home)

@@ -21,8 +21,25 @@ except ImportError:  # Windows: there a second process is not noticed
     fcntl = None  # type: ignore[assignment]
 
 
+# Endings that promise what is never written here: a reader that goes by the name would find something else.
+FOREIGN = (
+    ".csv", ".tsv", ".parquet", ".npz", ".xlsx", ".xls", ".feather", ".arrow", ".pkl", ".pt", ".safetensors", ".h5",
+    ".gz", ".bz2", ".xz", ".zst", ".zip",
+)  # fmt: skip
+LINES = (".jsonl", ".ndjson", ".json", ".txt")
+
+
 class WriteFault(BertsmithError):
     """The answers cannot be written; nothing is wrong with the rows."""
+
+
+def check_ending(target: Path, *, vectors: bool) -> None:
+    """A name must not promise another kind of file than the one that is written: JSON lines, or a NumPy file."""
+    ending = target.suffix.lower()
+    if vectors and ending in (*FOREIGN, *LINES):
+        raise BertsmithError(f"{target} would hold a NumPy file in spite of its name; give a FILE.npy.")
+    if not vectors and ending in (*FOREIGN, ".npy"):
+        raise BertsmithError(f"{target} would hold JSON lines in spite of its name; give a FILE.jsonl.")
 
 
 @dataclass

@@ -57,6 +57,7 @@ def describe(model: "Model") -> dict[str, Any]:
         "vocabulary": config.vocabulary,
         **read,
         "pooling": "+".join(sentence.pooling.modes),
+        "vector_width": model.vector_width,
         "normalize": sentence.pooling.normalize,
         "prompts": sentence.prompts,
         "device": str(model.device),

@@ -2,11 +2,13 @@
 
 import json
 import re
+from contextlib import contextmanager
 
 import captum.attr
 import numpy as np
 import pytest
 import torch
+from cli.running import run_here
 from oracle import load_saved, make_reference, make_rows
 from tasks.made import bert_pieces, bytelevel_files, open_both, wordpiece_files
 
@@ -348,6 +350,7 @@ def test_numbers_may_be_texts_as_a_command_line_gives_them(made):
     [
         ("dance", (TEXT,), {}, "use one of fill, follows"),
         ("classify", (), {}, "takes a text or a pair of texts, but 0 were given"),
+        ("answer", ("who",), {}, "takes a question and a context, but 1 was given"),
         ("classify", ([TEXT],), {}, "one input at a time"),
         ("classify", (TEXT,), {"target": "joy"}, "target='joy' is no label here; use one of"),
         ("classify", (TEXT,), {"target": True}, "is no label here"),
@@ -426,3 +429,38 @@ def test_several_labels(made):
     raw = ours.classify(TEXT, raw=True)
     assert found.target == raw[0]["label"] and found.parts[0].score == pytest.approx(raw[0]["score"], abs=1e-5)
     assert found.is_complete
+
+
+def test_how_far_it_is_can_be_heard(made):
+    """Every step of the integral, every piece and every word is counted, up to their numbers in what was found."""
+    heard: list[tuple[str, int, int]] = []
+    words = "Paris is the capital of France . " * 30
+    ours = find(made, "tag").ours
+    part = attribute(ours, "tag", words, at=150, method="all", steps=200, tell=lambda *step: heard.append(step)).parts[
+        0
+    ]
+    ends = {"steps of the integral": 200, "pieces hidden": len(part.pieces), "words hidden": len(part.units)}
+    assert list(dict.fromkeys(name for name, _, _ in heard)) == list(ends)
+    for name, end in ends.items():
+        counts = [done for other, done, total in heard if other == name and total == end]
+        assert len(counts) == sum(other == name for other, _, _ in heard)
+        assert counts == sorted(set(counts)) and counts[-1] == end
+    assert len([name for name, _, _ in heard if name == "steps of the integral"]) > 1
+
+
+def test_the_verb_shows_a_bar_on_a_terminal(made, monkeypatch, capsys):
+    shown: list[tuple[str, int, int]] = []
+
+    @contextmanager
+    def listen():
+        yield lambda *step: shown.append(step)
+
+    monkeypatch.setattr("bertsmith.cli.inspect_attribution.showing_progress", listen)
+    monkeypatch.setattr("bertsmith.cli.inspect_heads.showing_progress", listen)
+    model = ("--model", str(find(made, "tag").ours.folder), "--device", "cpu")
+    ran = run_here(monkeypatch, capsys, ("inspect", "attribution", "tag", TEXT, "--method", "occlusion", *model))
+    assert ran.status == 0 and {name for name, _, _ in shown} == {"pieces hidden", "words hidden"}
+    shown.clear()
+    ran = run_here(monkeypatch, capsys, ("inspect", "heads", "--job", "tag", TEXT, *model))
+    heads = find(made, "tag").ours.checkpoint.config
+    assert ran.status == 0 and len({done for _, done, _ in shown}) == heads.depth * heads.heads

@@ -14,6 +14,7 @@ from oracle import as_batch, distance, load_saved, make_reference, make_rows, ru
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer as Engine
 from tokenizers import models, normalizers, pre_tokenizers, processors
+from whole.tiny import make_encoder
 
 import bertsmith
 from bertsmith.errors import BertsmithError
@@ -553,3 +554,26 @@ def test_a_name_in_the_cache(saved: Path, tmp_path: Path, monkeypatch):
     with pytest.raises(BertsmithError, match="no such model") as caught:
         bertsmith.load("owner/other")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "pytorch_model.bin", "tokenizer.json", "spiece.model", "onnx/model.onnx"]
+)
+def test_a_pointer_in_the_place_of_a_large_file(name: str, tmp_path: Path):
+    """A clone without Git LFS, written as its specification says; "copy it again" would give the same pointer."""
+    folder = make_encoder(tmp_path / "cloned")
+    if name == "spiece.model":
+        (folder / "tokenizer.json").unlink()
+    elif name != "tokenizer.json":
+        (folder / "model.safetensors").unlink()
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text(
+        "version https://git-lfs.github.com/spec/v1\n"
+        "oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
+    )
+    with pytest.raises(BertsmithError) as error:
+        bertsmith.load(folder, device="cpu").tokenize("a film")
+    assert (
+        str(error.value)
+        == f"{folder / name} is a pointer of Git LFS, not the file itself; fetch it with `git lfs pull`."
+    )

@@ -371,3 +371,16 @@ def test_dense_layers_that_do_not_fit_each_other(plain, tmp_path: Path):
         tmp_path / "theirs/3_Dense/model.safetensors",
     )
     assert "dense layer 2 takes vectors of width 21" in refusal(tmp_path / "theirs")
+
+
+@pytest.mark.parametrize(("pooling", "dense"), [("cls", 0), (("cls", "mean"), 0), ("mean", 8)])
+def test_info_tells_how_many_numbers_a_vector_has(pooling, dense: int, plain, tmp_path: Path):
+    """Poolings side by side and dense layers make it another number than the width of the encoder."""
+    reads = Transformer(str(plain["bert"]))
+    parts = [reads, Pooling(48, pooling)]
+    if dense:
+        parts.append(Dense(48, dense))
+    theirs = SentenceTransformer(modules=parts, device="cpu")
+    theirs.save(str(tmp_path / "theirs"), create_model_card=False)
+    told = bertsmith.load(tmp_path / "theirs", device="cpu").info()
+    assert told["vector_width"] == theirs.encode("a cab").shape[0]

@@ -496,6 +496,16 @@ def test_mistakes_are_sentences_and_leave_nothing_behind(classifier, tmp_path, j
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
 
 
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.parquet", "a.npz", "a.jsonl.gz", "a.CSV", "a.xlsx", "a.NPY"])
+def test_a_name_of_another_kind_of_file_is_refused(models, classifier, tmp_path, name):
+    """What is written is JSON lines; a table or a packed file of that name would be unreadable to whoever opens it."""
+    (tmp_path / "in.csv").write_text("text\nthe film was good\n")
+    for job, model in (("classify", classifier), ("embed", bertsmith.load(models("embed"), device="cpu"))):
+        with pytest.raises(bertsmith.BertsmithError, match=r"in spite of its name; give a FILE\.jsonl\.$"):
+            bertsmith.predict_file(job, tmp_path / "in.csv", tmp_path / name, model)
+    assert [each.name for each in tmp_path.iterdir()] == ["in.csv"]
+
+
 @pytest.mark.parametrize("out", [".", "/", Path("")], ids=str)
 def test_a_folder_without_a_name_is_a_sentence(classifier, tmp_path, monkeypatch, out):
     """What a shell makes of a variable that is not set comes as the folder one stands in."""

@@ -8,6 +8,7 @@ from bertsmith.cli.inputs import decode, decode_option
 from bertsmith.cli.options import ModelOptions
 from bertsmith.cli.output import write_note, write_table
 from bertsmith.cli.pictures import PictureOut, check_out, show_picture
+from bertsmith.cli.tokenizer import showing_progress
 from bertsmith.data.findings import counted
 from bertsmith.errors import BertsmithError
 
@@ -71,10 +72,12 @@ def attribution(
 
     import bertsmith.inspect
 
-    found = bertsmith.inspect.attribute(
-        model, job, *given, target=chosen, at=_take_place(job, named), method=method, steps=steps, baseline=baseline,
-        labels=None if named_labels is None else named_labels.split(","),
-    )  # fmt: skip
+    place = _take_place(job, named)
+    with showing_progress() as tell:
+        found = bertsmith.inspect.attribute(
+            model, job, *given, target=chosen, at=place, method=method, steps=steps, baseline=baseline,
+            labels=None if named_labels is None else named_labels.split(","), tell=tell,
+        )  # fmt: skip
     show_picture(found, out, options.as_json, _write)
     _tell(found)
 

@@ -70,7 +70,8 @@ def heads(
     if job is not None:
         asked = [*given[:1], given[1:]] if job in LISTS else given
         named = decode_option(target, "--target")
-        found = bertsmith.inspect.ablate_answer(model, job, *asked, target=named, heads=cut)
+        with showing_progress() as tell:
+            found = bertsmith.inspect.ablate_answer(model, job, *asked, target=named, heads=cut, tell=tell)
     else:
         with showing_progress() as tell:
             found = bertsmith.inspect.ablate(

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from bertsmith.bulk_output import check_ending
 from bertsmith.errors import BertsmithError
 
 
@@ -16,6 +17,7 @@ class VectorFile:
 
     def __init__(self, path: Path, overwrite: bool = False) -> None:
         self.path = path
+        check_ending(path, vectors=True)
         self.count = 0
         self.width = 0
         try:

@@ -139,20 +139,23 @@ def ablate_examples(
 
 def ablate_answer(
     model: Able, job: str, *given: Any, target: str | int | None = None, at: int | str | None = None,
-    heads: Sequence[Any] | str | None = None,
+    heads: Sequence[Any] | str | None = None, tell: Tell | None = None,
 ) -> HeadEffects:  # fmt: skip
-    """The raw score of one answer without each head in turn; `given`, `target` and `at` as in `attribute`."""
+    """The raw score of one answer without each head in turn; `given`, `target`, `at` and `tell` as in `attribute`."""
     asked = ask(model, job, given, target=target, at=at)
     aim, config = asked.aims[0], asked.home.checkpoint.config
     chosen = take_heads(heads, config.depth, config.heads)
     predictor, scissors = asked.home.predictor, Scissors(asked.home.checkpoint.network)
 
-    def measure(places: Sequence[Head]) -> float:
+    def measure(places: Sequence[Head], done: int = 0) -> float:
+        if tell is not None:
+            tell("heads", done, 1 if chosen else config.depth * config.heads)
         cut = Predictor(scissors.cut(places), predictor.device, predictor.budget)
         return float(aim.number(cut.run(aim.task, [aim.row])[0]))
 
     value, size = measure([]), (config.depth, config.heads)
-    effects = {} if chosen else {place: Effect(measure([place]) - value) for place in np.ndindex(size)}
+    each = () if chosen else enumerate(np.ndindex(size))
+    effects = {place: Effect(measure([place], done) - value) for done, place in each}
     together = Effect(measure(chosen) - value) if chosen else None
     what = f"{job}, {asked.explained}"
     return HeadEffects(what, value, None, 1, size, effects, chosen, together)

@@ -37,7 +37,7 @@ def ask(
         raise BertsmithError(f"job={job!r} is not a choice; use one of {', '.join(JOBS)}.")
     fewest, most, wants = COUNTS[job]
     if not fewest <= len(given) <= most:
-        raise BertsmithError(f"{job} takes {wants}, but {len(given)} were given.")
+        raise BertsmithError(f"{job} takes {wants}, but {len(given)} {'was' if len(given) == 1 else 'were'} given.")
     texts = [each for each in given if each is not None]
     wrong = next((each for each in texts[: 1 if job in LISTS else None] if not isinstance(each, str)), None)
     if wrong is not None:

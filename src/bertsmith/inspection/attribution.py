@@ -18,6 +18,7 @@ from bertsmith.inspection.gradients import (
     Array,
     Found,
     Scorer,
+    Tell,
     choose_baseline,
     integrate_well,
     lay_baseline,
@@ -117,6 +118,7 @@ def attribute(
     method: str = "integrated",
     steps: int | None = None,
     baseline: str | None = None,
+    tell: Tell | None = None,
 ) -> Attribution:
     """What each word adds to the raw score of an answer: `attribute(m, "classify", "A wonderful film.")`.
 
@@ -128,7 +130,8 @@ def attribute(
     `method` is "integrated" (gradients, along the way from the baseline), "gradient" (× input), "occlusion" (how far
     the score falls without the word), or "all". `baseline` stands for words that are not there: "mask", "pad" or "zero"
     vectors; else the first that the tokenizer has. `steps` of the integral are doubled until its sum is right within
-    1 %, unless they are given. One row is explained: what is cut from a long text is told in `truncated`.
+    1 %, unless they are given. One row is explained: what is cut from a long text is told in `truncated`. `tell` hears
+    how far it is, as ("steps of the integral", done, all) or of pieces and words hidden: long texts take minutes.
     """
     methods = tuple(METHODS) if method == "all" else (method,)
     if any(each not in METHODS for each in methods):
@@ -137,7 +140,8 @@ def attribute(
     chosen = choose_baseline(baseline, model.tokenizer)
     asked = ask(model, job, given, target=target, at=at, labels=labels)
     network, budget = open_network(asked.home.checkpoint.network), asked.home.predictor.budget
-    parts = [_explain(Scorer(network, aim, model.device, budget), aim, methods, chosen, steps) for aim in asked.aims]
+    scorers = [Scorer(network, aim, model.device, budget, tell) for aim in asked.aims]
+    parts = [_explain(scorer, scorer.aim, methods, chosen, steps) for scorer in scorers]
     return Attribution(asked.job, asked.target, asked.explained, chosen, parts)
 
 
@@ -156,8 +160,8 @@ def _explain(scorer: Scorer, aim: Aim, methods: Sequence[str], baseline: str, st
             pieces = multiply(scorer, given)
             found[method] = Found(pieces, _add_up(pieces, units))
         else:
-            pieces = occlude(scorer, given, base, score, [[place] for place in range(len(given))])
-            found[method] = Found(pieces, occlude(scorer, given, base, score, units))
+            pieces = occlude(scorer, given, base, score, [[place] for place in range(len(given))], "pieces hidden")
+            found[method] = Found(pieces, occlude(scorer, given, base, score, units, "words hidden"))
         check_finite(found[method].pieces)
     encoding = aim.encoding
     firsts = [places[0] for places in units]

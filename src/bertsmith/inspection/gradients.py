@@ -5,7 +5,7 @@ straight from the baseline's word vectors to the row's own; the numbers of all p
 two scores, which is checked each time. The integral is by Gauss and Legendre's rule, as captum's is.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from bertsmith.models.network import Network
 from bertsmith.text.tokenizer import Tokenizer
 
 Array = np.ndarray[Any, Any]
+Tell = Callable[[str, int, int], None]  # of what how many are done, and of how many
 BASELINES = ("mask", "pad", "zero")
 CLOSE = 0.01  # of the difference that the numbers of all pieces may miss it by
 FIRST, MOST = 16, 1024  # steps of the integral: those to begin with, and where doubling them ends
@@ -40,12 +41,13 @@ class Found:
 class Scorer:
     """The number of an aim as a function of its row's word vectors."""
 
-    def __init__(self, network: Network, aim: Aim, device: torch.device, budget: int) -> None:
-        """`network` is one of `open_network`; `budget` is the predictor's."""
+    def __init__(self, network: Network, aim: Aim, device: torch.device, budget: int, tell: Tell | None = None) -> None:
+        """`network` is one of `open_network`; `budget` is the predictor's; `tell` hears how far a method is."""
         assert isinstance(network.embed.tokens, WordTable)
         self.network, self.aim, self.device, self.table = network, aim, device, network.embed.tokens
         self.ids = torch.tensor(list(aim.row.ids), device=device)
         self.room = max(1, min(budget // 4, ROOM) // len(aim.row.ids))  # rows in a pass
+        self.tell: Tell = tell or (lambda what, done, total: None)
 
     def look_up(self, ids: Tensor) -> Tensor:
         self.table.given = None
@@ -120,6 +122,7 @@ def integrate(scorer: Scorer, given: Tensor, base: Tensor, steps: int) -> Array:
         here = slice(start, start + scorer.room)
         slopes = scorer.slope(base + places[here] * (given - base))
         mean += torch.einsum("k,klw->lw", shares[here], slopes.cpu().double())
+        scorer.tell("steps of the integral", min(start + scorer.room, steps), steps)
     return np.asarray((mean * (given - base).cpu().double()).sum(dim=-1).numpy())
 
 
@@ -142,9 +145,24 @@ def multiply(scorer: Scorer, given: Tensor) -> Array:
     return np.asarray((slope.cpu().double() * given.cpu().double()).sum(dim=-1).numpy())
 
 
-def occlude(scorer: Scorer, given: Tensor, base: Tensor, score: float, units: Sequence[Sequence[int]]) -> Array:
-    """By how much the number falls when the places of each unit are as in the baseline, (units,)."""
-    found = [scorer.measure(rows) for rows in _each_hidden(given, base, units, scorer.room)]
+def occlude(
+    scorer: Scorer,
+    given: Tensor,
+    base: Tensor,
+    score: float,
+    units: Sequence[Sequence[int]],
+    what: str = "pieces hidden",
+) -> Array:
+    """By how much the number falls when the places of each unit are as in the baseline, (units,).
+
+    `what` the units are is told on the way.
+    """
+    found: list[Array] = []
+    done = 0
+    for rows in _each_hidden(given, base, units, scorer.room):
+        found.append(scorer.measure(rows))
+        done += len(rows)
+        scorer.tell(what, done, len(units))
     moves = (given != base).any(dim=-1).cpu().numpy()
     is_hidden = np.array([moves[list(places)].any() for places in units])  # else nothing but rounding differs
     return np.where(is_hidden, score - np.concatenate(found), 0.0)

@@ -22,6 +22,7 @@ from torch import Tensor
 from bertsmith.data.folders import refuse_name
 from bertsmith.errors import BertsmithError
 from bertsmith.models.hub import GRAPH_PLACES
+from bertsmith.text.settings import POINTER, refuse_pointer
 
 WEIGHTS = "model.safetensors"
 ADAPTER, ADAPTER_CONFIG = "adapter_model.safetensors", "adapter_config.json"
@@ -128,12 +129,22 @@ def _read_file(path: Path) -> dict[str, Tensor]:
     return _read_safetensors(path) if path.suffix == ".safetensors" else _read_pickled(path)
 
 
+def refuse_lfs(path: Path) -> None:
+    """A large file whose place a pointer of Git LFS has taken."""
+    try:
+        with path.open("rb") as file:
+            refuse_pointer(path, file.read(len(POINTER)))
+    except OSError as error:
+        raise BertsmithError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
 def _read_safetensors(path: Path) -> dict[str, Tensor]:
     return read_noted(path)[0]
 
 
 def read_noted(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """The tensors of a safetensors file, and what it notes of itself."""
+    refuse_lfs(path)
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
@@ -144,6 +155,7 @@ def read_noted(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 
 
 def _read_pickled(path: Path) -> dict[str, Tensor]:
+    refuse_lfs(path)
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:

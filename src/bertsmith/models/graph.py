@@ -19,7 +19,7 @@ from bertsmith.layers.config import Config, HeadShape
 from bertsmith.models.checkpoint import DEEPEST, Checkpoint, check_labels, make_config, read_class
 from bertsmith.models.families import find_family
 from bertsmith.models.family import FamilyHead
-from bertsmith.models.files import COMPACT, has_tensors, read_settings
+from bertsmith.models.files import COMPACT, has_tensors, read_settings, refuse_lfs
 from bertsmith.models.hub import GRAPH_PLACES
 from bertsmith.models.network import Network
 
@@ -39,6 +39,7 @@ class GraphFile:
         self.path, self.threads, self.lock = path, threads, threading.Lock()
         self.sessions: dict[int, Any] = {}  # by their threads
         self.used: set[int] = set()
+        refuse_lfs(path)
         session = self._find_session()
         self.inputs = {given.name: len(given.shape) for given in session.get_inputs()}
         found = {given.name: given.shape for given in session.get_outputs()}

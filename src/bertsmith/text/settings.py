@@ -14,6 +14,7 @@ from tokenizers import Tokenizer as Engine
 from bertsmith.errors import BertsmithError
 from bertsmith.text.families import ROLES, Family, find_family
 
+POINTER = b"version https://git-lfs.github.com/spec/"  # how a file begins that only says where the real one is
 Built = tuple[Engine, list[AddedToken]]  # an engine from vocabulary files, and the tokens those files add themselves
 
 
@@ -143,4 +144,11 @@ def read_bytes(path: Path) -> bytes:
         raise BertsmithError(f"{path} cannot be read: {error.strerror or error}.") from None
     if not content:
         raise BertsmithError(f"{path} is empty (0 bytes); fetch or write the file again.")
+    refuse_pointer(path, content)
     return content
+
+
+def refuse_pointer(path: Path, beginning: bytes) -> None:
+    """A clone of a hub's repository without Git LFS has small texts in the place of its large files."""
+    if beginning.startswith(POINTER):
+        raise BertsmithError(f"{path} is a pointer of Git LFS, not the file itself; fetch it with `git lfs pull`.")
