@@ -196,7 +196,7 @@ class Evaluation:
 
     def __call__(self) -> dict[str, float]:
         found = {name: measure.point for name, measure in self.scored().measures.items()}
-        metric = self.training.metric or self.task.metric or next(iter(found))
+        metric = self.training.metric or self.task.main_metric(None, found)
         check_metric(metric, self.task.name, found)
         return {metric: found.pop(metric), **found}
 

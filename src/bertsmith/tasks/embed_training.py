@@ -5,7 +5,7 @@ folder. All texts of a step are compared with each other, so one pass holds them
 predicts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -34,6 +34,7 @@ from bertsmith.text.tokenizer import Tokenizer
 
 SCALE = 20.0  # of cosines in a softmax: a temperature of 0.05
 LOSSES = {"contrast": contrast, "order": order}
+Scorer = Callable[[Sequence[Any], Sequence[PairExample]], dict[str, Measure]]
 QUERIES, PASSAGES = ("query", "question"), ("document", "passage", "corpus")  # names of prompts
 
 
@@ -164,8 +165,15 @@ class EmbedPairs(TrainedTask[PairExample, Vectors]):
 
     def score(self, answers: Sequence[Vectors], examples: Sequence[PairExample]) -> dict[str, Measure]:
         """How well each text finds its own pair among all; of pairs with a number how their cosines follow it."""
+        return self._scorer(examples)(answers, examples)
+
+    def metrics(self, examples: Sequence[PairExample] = ()) -> list[str]:
+        """Those of the examples that are scored, which may have numbers where training had none."""
+        return list(self._scorer(examples)([], []))
+
+    def _scorer(self, examples: Sequence[PairExample]) -> Scorer:
         by_number = all(e.number is not None for e in examples) if examples else self.by_number
-        return (embed_scores.score_numbers if by_number else embed_scores.score_pairs)(answers, examples)
+        return embed_scores.score_numbers if by_number else embed_scores.score_pairs
 
     def report(self, answers: Sequence[Vectors], examples: Sequence[PairExample]) -> dict[str, Any]:
         by_number = all(e.number is not None for e in examples)

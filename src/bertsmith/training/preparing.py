@@ -143,7 +143,7 @@ class Preparation:
         """Settings of training that the task cannot follow: they must not cost an epoch, nor pass a dry run."""
         refuse_unfit(self.task, self.training)
         if self.training.metric is not None and type(self.task).name in HOMES:
-            check_metric(self.training.metric, self.task.name, self.task.metrics())
+            check_metric(self.training.metric, self.task.name, self.task.metrics(self.data.dev))
 
     def tell_counts(self) -> str:
         ways = ", those of train both ways round" if self.choices.swap else ""
@@ -165,6 +165,8 @@ class Preparation:
             "precision": choose_precision(training.precision, ranks.device),
             "chosen by": training.metric or self.task.metric,
         }
+        if type(self.task).name in HOMES:  # one of a person's own says it only with answers
+            facts["chosen by"] = self.task.main_metric(training.metric, self.task.metrics(self.data.dev))
         for name, fact in facts.items():
             say(f"{name:>16}: {fact}")
 
