@@ -106,6 +106,10 @@ class TrainedTask(Task[Example, Answer]):
         made.head = self.head  # of several tasks on one encoder, the one with its member's name
         return made
 
+    def brief(self) -> Self:
+        """The same task with answers that hold no more than `score` and `report` look at."""
+        return self
+
     def metrics(self, examples: Sequence[Example] = ()) -> list[str]:
         """The names that `score` may give of such examples, before there is an answer; a task of ours scores nothing
         to tell them."""
