@@ -76,6 +76,13 @@ def read_data(
     return data
 
 
+def refuse_idle_share(data: Data, choices: TaskChoices) -> None:
+    if "dev" in data.tables and choices.dev_share != TaskChoices.dev_share:
+        raise BertsmithError(
+            "dev_share says how much of train is set apart, but there are dev examples; leave one of the two out."
+        )
+
+
 @dataclass
 class Preparation:
     """Everything that is known before the first step."""
