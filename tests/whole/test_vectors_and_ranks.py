@@ -256,3 +256,31 @@ def test_layers_wake_where_no_head_learns(tmp_path, encoder):
     before, after = load_file(encoder / "model.safetensors"), load_file(run.folder / "model.safetensors")
     moved = {name for name, tensor in after.items() if not torch.equal(tensor, before[name])}
     assert moved and all(name.startswith("encoder.layer.1.") for name in moved)
+
+
+ONE_TEXT = [{"query": "the film", "positive": text} for text in TEXTS]
+
+
+@pytest.mark.parametrize(
+    ("train", "more", "why"),
+    [
+        (asked(), {"batch": 1}, "batch is 1, but embed compares the examples of a step with each other"),
+        (likeness(), {"batch": 1}, "batch is 1, but embed compares the examples of a step with each other"),
+        (ONE_TEXT, {}, "all 48 pairs of train have the same first text, so nothing stands against any of them"),
+        ([{"query": row["positive"], "positive": row["query"]} for row in ONE_TEXT], {}, "have the same second text"),
+    ],
+)
+def test_what_would_teach_nothing_is_refused(train, more, why, tmp_path, encoder):
+    """The loss of such steps is 0, whatever the vectors are."""
+    with pytest.raises(BertsmithError) as error:
+        bertsmith.finetune("embed", train, asked("where"), out=tmp_path / "x", model=encoder, check=False,
+                           **{**LEARN, "epochs": 1, **more})  # fmt: skip
+    assert why in str(error.value) and not (tmp_path / "x").exists()
+
+
+def test_a_negative_of_its_own_is_enough_for_a_step(tmp_path, encoder):
+    rows = [{**row, "negative": other["positive"]} for row, other in zip(asked(), asked()[::-1], strict=True)]
+    run = bertsmith.finetune("embed", rows, asked("where"), out=tmp_path / "m", model=encoder, check=False,
+                             **{**LEARN, "max_steps": 3, "batch": 1})  # fmt: skip
+    logged = [json.loads(line) for line in (run.folder / "log.jsonl").read_text().splitlines()]
+    assert all(record["loss"] > 0 for record in logged if "loss" in record)

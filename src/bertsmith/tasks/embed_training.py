@@ -85,6 +85,8 @@ class EmbedPairs(TrainedTask[PairExample, Vectors]):
             raise BertsmithError(
                 "train has one pair only, and nothing that does not belong to it; give more pairs, or negatives."
             )
+        elif not any(e.negatives for e in examples):
+            refuse_one_text(examples)
         return settings
 
     @classmethod
@@ -147,6 +149,10 @@ class EmbedPairs(TrainedTask[PairExample, Vectors]):
             found.append(np.array([[role, i, text, texts[0]] for role, text in zip(roles, texts, strict=True)]))
         return found
 
+    def fewest(self, examples: Sequence[PairExample]) -> int:
+        """What others of a step are compared with; a negative of its own is enough."""
+        return 2 if self.by_number or not any(e.negatives for e in examples) else 1
+
     def read(self, network: Network, batch: Batch, at: Tensor | None) -> Tensor:
         """(rows, width)"""
         return self.pooling(network(batch), batch, normalize=False)
@@ -186,6 +192,16 @@ class EmbedPairs(TrainedTask[PairExample, Vectors]):
         if (folder / "config.json").exists():
             settings = {**self.settings, "length": self.length}
             write_sentence(adapt_sentence(Sentence(folder), settings, folder / TASK_FILE), folder)
+
+
+def refuse_one_text(examples: Sequence[PairExample]) -> None:
+    """What belongs to the same text is no negative of it: where one side is always the same, nothing is."""
+    for texts, side in (({e.text.strip() for e in examples}, "first"), ({e.pair.strip() for e in examples}, "second")):
+        if len(texts) == 1:
+            raise BertsmithError(
+                f"all {len(examples):,} pairs of train have the same {side} text, so nothing stands against any of "
+                f"them; give pairs of other texts too, or negatives."
+            )
 
 
 def refuse_one_number(numbers: Sequence[float]) -> None:

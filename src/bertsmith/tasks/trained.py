@@ -106,6 +106,10 @@ class TrainedTask(Task[Example, Answer]):
         made.head = self.head  # of several tasks on one encoder, the one with its member's name
         return made
 
+    def fewest(self, examples: Sequence[Example]) -> int:
+        """From how many examples a step can teach anything."""
+        return 1
+
     def brief(self) -> Self:
         """The same task with answers that hold no more than `score` and `report` look at."""
         return self

@@ -149,6 +149,11 @@ class Preparation:
     def refuse_unfit(self) -> None:
         """Settings of training that the task cannot follow: they must not cost an epoch, nor pass a dry run."""
         refuse_unfit(self.task, self.training)
+        if self.training.batch < self.task.fewest(self.data.train):
+            raise BertsmithError(
+                f"batch is {self.training.batch}, but {self.task.name} compares the examples of a step with each "
+                f"other, so nothing would be learnt; use a larger batch."
+            )
         if self.training.metric is not None and type(self.task).name in HOMES:
             check_metric(self.training.metric, self.task.name, self.task.metrics(self.data.dev))
 
