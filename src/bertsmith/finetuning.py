@@ -25,6 +25,7 @@ from bertsmith.models.files import take_folder
 from bertsmith.models.hub import find_default, locate, name_asked
 from bertsmith.tasks.catalog import HOMES, find_task
 from bertsmith.tasks.predicting import BUDGETS, Predictor
+from bertsmith.tasks.result import NotFinite
 from bertsmith.tasks.task import Row
 from bertsmith.tasks.texts import take_threads
 from bertsmith.tasks.trained import TrainedTask
@@ -34,7 +35,15 @@ from bertsmith.training.devices import Ranks, choose_precision, joined, shard
 from bertsmith.training.features import Features
 from bertsmith.training.folder import LOG, RUN, RunFolder, refuse_source
 from bertsmith.training.loop import Loop, Outcome, Watcher
-from bertsmith.training.preparing import Preparation, Say, check_metric, fingerprint, prepare, read_data
+from bertsmith.training.preparing import (
+    Preparation,
+    Say,
+    check_metric,
+    fingerprint,
+    prepare,
+    read_data,
+    refuse_idle_share,
+)
 from bertsmith.training.settings import Training
 from bertsmith.training.study import TaskStudy
 from bertsmith.training.ways import Way, choose_way
@@ -90,6 +99,7 @@ def finetune(
         kind = find_task(task)
         refuse_unused(task, choices)
         data = read_data(kind, train, dev, test, choices, columns, format, training.seed)
+        refuse_idle_share(data, choices)
         source = locate(find_default() if model is None else model, download=download)
         refuse_source(take_folder(out), source, find_encoder(source))
         check = check and task in HOMES
@@ -195,8 +205,14 @@ class Evaluation:
     training: Training
 
     def __call__(self) -> dict[str, float]:
-        found = {name: measure.point for name, measure in self.scored().measures.items()}
-        metric = self.training.metric or self.task.metric or next(iter(found))
+        try:
+            found = {name: measure.point for name, measure in self.scored().measures.items()}
+        except NotFinite:
+            raise BertsmithError(
+                f"the model in training gives scores that are not numbers: the rate {self.training.peak:g} may be too "
+                f"high, or the weights that it began with are damaged."
+            ) from None
+        metric = self.training.metric or self.task.main_metric(None, found)
         check_metric(metric, self.task.name, found)
         return {metric: found.pop(metric), **found}
 

@@ -249,7 +249,7 @@ def make_loop(
 ) -> Loop:  # fmt: skip
     """Its best state is not kept: the last one, at the end of the schedule, is the result."""
     often = start.recipe.training.evaluate_every or (-(-steps // EVALUATIONS) if held_out else steps)
-    training = replace(start.recipe.training, max_steps=steps, evaluate_every=often)
+    training = replace(start.recipe.training, max_steps=steps, epochs=None, evaluate_every=often)
     looking_on = [*watchers, deadline] if deadline is not None else watchers
     return Loop(
         start.checkpoint.network, make_study(start, training, steps), training, folder, ranks,

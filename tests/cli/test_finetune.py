@@ -25,6 +25,7 @@ from bertsmith.training.settings import Training
 BESIDE: dict[str, dict[str, object]] = {
     **{name: {"lora": 4} for name in ("lora_alpha", "lora_targets")},
     "adversarial_reach": {"adversarial": 1.0},
+    "cooldown": {"schedule": "trapezoid"},
     "momentum": {"optimizer": "muon"},
     **{name: {"features": "mix"} for name in ("recurrent", "cache")},
 }

@@ -4,13 +4,17 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from scipy.special import softmax
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from bertsmith.data.examples import TextExample
+from bertsmith.evaluation.scoring import score_examples
 from bertsmith.tasks.calibration import calibration_error, reliability
 from bertsmith.tasks.class_report import report_classes
+from bertsmith.tasks.classify import Classify
 from bertsmith.tasks.result import Result
+from bertsmith.tasks.task import Row
 
 LABELS = ["a", "b", "c"]
 
@@ -73,3 +77,26 @@ def test_several_labels():
     assert ("row 0", ["a", "b"], ["a"], 0.6) in errors and ("row 3", ["a"], ["b"], 0.6) in errors
     assert found["thresholds"] == dict.fromkeys(LABELS, 0.5) and found["pairs"]
     assert "confusion" not in found and "reliability" not in found
+
+
+@pytest.mark.parametrize(("several", "temperature", "held"), [(False, None, 1), (False, 2.0, 3), (True, None, 3)])
+def test_scoring_holds_what_is_looked_at(drawn, several, temperature, held):
+    """Of one label the best answer; of several all that are given; for what a temperature changed all of them."""
+    scores, _, examples = drawn
+    settings = {"labels": LABELS, "several": several, "truncate": "head", "thresholds": [0.0] * 3}
+    task = Classify(None, 8, "head", {**settings, "temperature": temperature})
+    task.rows = lambda some: [[Row((1, 2), (0, 0))] for _ in some]
+
+    class Known:
+        device = torch.device("cpu")
+
+        def run(self, task, rows):
+            return [torch.tensor(row)[None] for row in scores]
+
+    found = score_examples(Known(), task, examples, None)
+    assert {len(result) for result in found.answers} == {held}
+    whole = [task.answer(*each) for each in zip(examples, found.rows, found.scores, strict=True)]
+    assert {len(result) for result in whole} == {3}
+    points = {name: measure.point for name, measure in found.measures.items()}
+    assert points == {name: measure.point for name, measure in task.score(whole, examples).items()}
+    assert found.task.report(found.answers, examples) == task.report(whole, examples)

@@ -90,6 +90,22 @@ def test_several_labels_weigh_by_how_rare_they_are(make):
     assert loss_of(loop) == pytest.approx(wanted.item(), rel=1e-5)
 
 
+def test_a_label_that_is_always_there_weighs_as_without_weights(small_model, tmp_path):
+    """Negatives over positives would be 0: what it costs would be 0 too, and it would never be learnt."""
+    task, rows = make_task(small_model, "classify", several=True), make_rows("classify", 32, several=True)
+    for row in rows:
+        row[0].gold[:, 0] = 1
+    fitted = fit(load_checkpoint(small_model), task, 0.0)
+    settings = Training(batch=32, epochs=1, class_weights="balanced")
+    loop = make_loop(tmp_path / "run", fitted, task, rows, settings)
+    scores, gold, _ = scores_of(loop, "classify")
+    rare = (len(gold) - gold.sum(0)) / gold.sum(0)
+    assert rare[0] == 0
+    rare[0] = 1.0
+    wanted = F.binary_cross_entropy_with_logits(scores, gold, pos_weight=rare)
+    assert loss_of(loop) == pytest.approx(wanted.item(), rel=1e-5)
+
+
 def test_focal_loss_is_its_formula(make):
     loop = make("tag", {}, focal=2.0)
     scores, gold, _ = scores_of(loop, "tag")

@@ -93,6 +93,8 @@ def test_a_whole_number_is_a_number():
         (4, {"epochs": 2}, 8),
         (4, {"epochs": 0.1}, 1),
         (4, {"max_steps": 7}, 7),
+        (4, {"epochs": 1, "max_steps": 7}, 4),  # both are the most that was asked for
+        (4, {"epochs": 2, "max_steps": 7}, 7),
     ],
 )
 def test_small_data_is_seen_more_often(steps_an_epoch, settings, steps):

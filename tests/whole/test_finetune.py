@@ -284,3 +284,28 @@ def test_a_model_that_learned_nothing_is_called_so(tmp_path, encoder):
     assert told.endswith(f"is no better than saying “pos” to everything, which would give {24 / 28:.4f}.")
     assert told.removeprefix("warning: ") in (tmp_path / "m" / "README.md").read_text("utf-8")
     assert "no better than saying" in (tmp_path / "m" / "report.html").read_text("utf-8")
+
+
+def test_scores_that_are_no_numbers_are_blamed_on_the_rate(tmp_path, encoder):
+    with pytest.raises(BertsmithError, match=r"scores that are not numbers: the rate 100000 may be too high"):
+        learn(tmp_path / "m", encoder, reviews(), reviews("a"), rate=1e5, epochs=1, batch=24)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"cooldown": 0.5}, "cooldown is for schedule trapezoid, and schedule is 'linear'; leave it out"),
+        ({"dev_share": 0.3}, "dev_share says how much of train is set apart, but there are dev examples; leave one"),
+    ],
+)
+def test_settings_without_effect_are_refused(given, why, tmp_path, encoder):
+    with pytest.raises(BertsmithError) as error:
+        learn(tmp_path / "m", encoder, reviews(), reviews("a"), **given)
+    assert why in str(error.value) and not (tmp_path / "m").exists()
+
+
+def test_the_only_number_is_told_in_the_singular(tmp_path, encoder):
+    rows = [{"text": f"good {i}", "label": i / 7} for i in range(20)]
+    said = []
+    learn(tmp_path / "m", encoder, rows, [{"text": "bad", "label": 1.5}], "regress", epochs=1, say=said.append)
+    assert any("The only number of dev is 1.5: no correlation can be measured" in line for line in said)

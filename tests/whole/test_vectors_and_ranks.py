@@ -226,3 +226,61 @@ def test_memory_that_does_not_suffice_names_the_batch(tmp_path, encoder, monkeyp
     monkeypatch.setattr(Passes, "run", fail)
     with pytest.raises(BertsmithError, match=r"for a whole step, whose 16 examples .* use a smaller batch"):
         bertsmith.finetune("embed", asked(), asked("where"), out=tmp_path / "x", model=encoder, **LEARN)
+
+
+def test_pairs_are_learnt_and_numbers_choose_and_measure(tmp_path, encoder):
+    """As sentence encoders are mostly trained: pairs to learn from, graded pairs (STS) to choose and to test by."""
+    graded = [{"query": row["sentence1"], "positive": row["sentence2"], "label": row["score"]} for row in likeness()]
+    few = {**LEARN, "epochs": 1}
+    run = bertsmith.finetune("embed", asked(), graded, test=asked("where", "a"), out=tmp_path / "by-numbers",
+                             model=encoder, check=False, **few)  # fmt: skip
+    assert list(run.metrics["dev"]) == ["spearman", "pearson"] and "mrr@10" in run.metrics["test"]
+    judge = EmbeddingSimilarityEvaluator([r["query"] for r in graded], [r["positive"] for r in graded],
+                                         [r["label"] for r in graded], write_csv=False)  # fmt: skip
+    wanted = judge(SentenceTransformer(str(run.folder), device="cpu"))
+    assert run.metrics["dev"]["spearman"]["value"] == pytest.approx(wanted["spearman_cosine"], abs=2e-3)
+    assert json.loads((run.folder / "bertsmith.json").read_text())["run"]["metric"] == "spearman"
+    other = bertsmith.finetune("embed", asked(), asked("where", "a"), test=graded, out=tmp_path / "by-pairs",
+                               model=encoder, check=False, metric="accuracy@1", **few)  # fmt: skip
+    assert "accuracy@1" in other.metrics["dev"] and list(other.metrics["test"]) == ["spearman", "pearson"]
+    said = []
+    bertsmith.finetune("embed", asked(), graded, out=tmp_path / "x", model=encoder, check=False, dry_run=True,
+                       say=said.append, metric="pearson", **few)  # fmt: skip
+    assert any(line.endswith("chosen by: pearson") for line in said)
+
+
+def test_layers_wake_where_no_head_learns(tmp_path, encoder):
+    """Vectors have no head: the top layer learns from the start, those below it later."""
+    run = bertsmith.finetune("embed", asked(), asked("where", "a"), out=tmp_path / "m", model=encoder, unfreeze=5.0,
+                             **{**LEARN, "epochs": 2})  # fmt: skip
+    before, after = load_file(encoder / "model.safetensors"), load_file(run.folder / "model.safetensors")
+    moved = {name for name, tensor in after.items() if not torch.equal(tensor, before[name])}
+    assert moved and all(name.startswith("encoder.layer.1.") for name in moved)
+
+
+ONE_TEXT = [{"query": "the film", "positive": text} for text in TEXTS]
+
+
+@pytest.mark.parametrize(
+    ("train", "more", "why"),
+    [
+        (asked(), {"batch": 1}, "batch is 1, but embed compares the examples of a step with each other"),
+        (likeness(), {"batch": 1}, "batch is 1, but embed compares the examples of a step with each other"),
+        (ONE_TEXT, {}, "all 48 pairs of train have the same first text, so nothing stands against any of them"),
+        ([{"query": row["positive"], "positive": row["query"]} for row in ONE_TEXT], {}, "have the same second text"),
+    ],
+)
+def test_what_would_teach_nothing_is_refused(train, more, why, tmp_path, encoder):
+    """The loss of such steps is 0, whatever the vectors are."""
+    with pytest.raises(BertsmithError) as error:
+        bertsmith.finetune("embed", train, asked("where"), out=tmp_path / "x", model=encoder, check=False,
+                           **{**LEARN, "epochs": 1, **more})  # fmt: skip
+    assert why in str(error.value) and not (tmp_path / "x").exists()
+
+
+def test_a_negative_of_its_own_is_enough_for_a_step(tmp_path, encoder):
+    rows = [{**row, "negative": other["positive"]} for row, other in zip(asked(), asked()[::-1], strict=True)]
+    run = bertsmith.finetune("embed", rows, asked("where"), out=tmp_path / "m", model=encoder, check=False,
+                             **{**LEARN, "max_steps": 3, "batch": 1})  # fmt: skip
+    logged = [json.loads(line) for line in (run.folder / "log.jsonl").read_text().splitlines()]
+    assert all(record["loss"] > 0 for record in logged if "loss" in record)

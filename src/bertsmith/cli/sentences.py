@@ -20,7 +20,7 @@ SETTINGS = {
     "calibrate": "classify: fit a temperature on the development set, so that scores are honest.",
     "dev_share": "The share of the training examples set apart, where no development set is given.",
     "epochs": "How many times all examples are seen; else 3, more often where they are few.",
-    "max_steps": "Stop after so many steps, and the schedule with them.",
+    "max_steps": "Stop after so many steps, and the schedule with them; with epochs after the fewer of both.",
     "batch": "Examples in an optimizer step, however many devices and passes it takes.",
     "batch_tokens": "Most tokens in one pass; else what the device likes.",
     "rate": "The highest learning rate; else 5e-05, for an adapter 0.0005, for frozen features 0.005.",

@@ -58,7 +58,8 @@ def _report_spread(diagnosis: Diagnosis, examples: Sequence[NumberExample], side
     if len(set(numbers)) == 1:
         level: Level = "error" if side == "train" else "warning"
         why = "there is nothing to learn" if side == "train" else "no correlation can be measured"
-        diagnosis.add(level, f"all {counted(len(numbers), 'number')} of {side} are {numbers[0]:g}: {why}", examples[:1])
+        found = f"all {len(numbers):,} numbers of {side} are" if len(numbers) > 1 else f"the only number of {side} is"
+        diagnosis.add(level, f"{found} {numbers[0]:g}: {why}", examples[:1])
         return
     if len(numbers) < ENOUGH_TO_JUDGE:
         return

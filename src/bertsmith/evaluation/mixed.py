@@ -143,7 +143,7 @@ def find_baselines(scored: Mapping[str, Mapping[str, Scored]]) -> list[str]:
 
 def find_main(mix: Mix, name: str, metrics: Mapping[str, Any]) -> str:
     one = mix.tasks[name]
-    return one.training.metric or one.task.metric or next(iter(metrics))
+    return one.task.main_metric(one.training.metric, metrics)
 
 
 def gather_mix_facts(

@@ -68,7 +68,7 @@ def write_results(
         )
         write_report(aside, facts)
     for split, found in metrics.items():
-        name = preparation.training.metric or task.metric or next(iter(found))
+        name = task.main_metric(preparation.training.metric, found)
         main = found[name]
         say(f"{split}: {name} {main['value']:.4f} ({main['low']:.4f} to {main['high']:.4f}, n = {main['n']:,})")
     nothing = tell_baseline(facts)
@@ -80,13 +80,14 @@ def write_results(
 
 def _about(preparation: Preparation, metrics: dict[str, Any]) -> dict[str, Any]:
     """What the model's file says of its origin."""
-    training = preparation.training
+    training, task = preparation.training, preparation.task
+    chosen_by = training.metric or (task.main_metric(None, metrics["dev"]) if "dev" in metrics else task.metric)
     return {
         "version": bertsmith.__version__,
         "base": name_of(preparation.source),
         "data": fingerprint(preparation.data),
         "seed": training.seed,
-        "metric": training.metric or preparation.task.metric,
+        "metric": chosen_by,
         "metrics": metrics,
         "truncated": preparation.cuts,
     }

@@ -51,5 +51,6 @@ def score_examples(
     scores = [[next(flat) for _ in some] for some in rows]
     if tune is not None:
         task = task.tuned(task.tune(examples, rows, scores, tune))
-    answers = [task.answer(*each) for each in zip(examples, rows, scores, strict=True)]
+    brief = task.brief()
+    answers = [brief.answer(*each) for each in zip(examples, rows, scores, strict=True)]
     return Scored(task, examples, rows, scores, answers, task.score(answers, examples))

@@ -94,9 +94,10 @@ def sweep_notes(result: Mapping[str, Any]) -> list[str]:
         "optimistic; a test set that chose nothing (--test) tells the true one.",
     ]
     if best.get("test"):
-        test = best["test"][result["metric"]]
+        name = result["metric"] if result["metric"] in best["test"] else next(iter(best["test"]))
+        test = best["test"][name]
         notes[-1] = (
-            f"On test, which chose nothing, its median run (seed {best['seed']}) has {result['metric']} "
+            f"On test, which chose nothing, its median run (seed {best['seed']}) has {name} "
             f"{percent(test['value'])} ({percent(test['low'])} to {percent(test['high'])}, n = {test['n']:,}); the "
             f"score on the development set, which chose it, is optimistic."
         )

@@ -120,8 +120,11 @@ def best_right(answers: Sequence[Result], examples: Sequence[TextExample], label
 
 def confusion(answers: Sequence[Result], examples: Sequence[TextExample], labels: Sequence[str]) -> Array:
     """How many examples of label i (row) were given label j (column), for one label an example."""
-    gold, found = gold_matrix(examples, labels), found_matrix(answers, labels, several=False)
-    return gold.T.astype(np.int64) @ found.astype(np.int64)
+    rows, gold = np.nonzero(gold_matrix(examples, labels))
+    found = found_matrix(answers, labels, several=False).argmax(axis=1)[rows]
+    # Counted, as a product of whole numbers takes minutes where there are thousands of labels.
+    counts = np.bincount(gold * len(labels) + found, minlength=len(labels) ** 2)
+    return counts.reshape(len(labels), len(labels))
 
 
 def label_table(

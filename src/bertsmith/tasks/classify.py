@@ -5,7 +5,7 @@ several labels are a sigmoid each, taken where they reach their threshold.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from torch import Tensor
@@ -154,6 +154,15 @@ class Classify(TrainedTask[TextExample, Result]):
             chances = self.chances(combined, found.get("temperature"))
             found["thresholds"] = calibration.find_thresholds(chances, gold, each=choices.get("thresholds") == "each")
         return found
+
+    def brief(self) -> Self:
+        """The best class alone: of a thousand classes the others would be a thousand answers a text. What trust was
+        before a temperature is told by all of them."""
+        if self.several or self.settings.get("temperature") or self.top_k is not None:
+            return self
+        made = self.tuned({})
+        made.top_k = 1
+        return made
 
     def score(self, answers: Sequence[Result], examples: Sequence[TextExample]) -> dict[str, Measure]:
         labels = self.labels

@@ -5,7 +5,7 @@ folder. All texts of a step are compared with each other, so one pass holds them
 predicts.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -34,6 +34,7 @@ from bertsmith.text.tokenizer import Tokenizer
 
 SCALE = 20.0  # of cosines in a softmax: a temperature of 0.05
 LOSSES = {"contrast": contrast, "order": order}
+Scorer = Callable[[Sequence[Any], Sequence[PairExample]], dict[str, Measure]]
 QUERIES, PASSAGES = ("query", "question"), ("document", "passage", "corpus")  # names of prompts
 
 
@@ -84,6 +85,8 @@ class EmbedPairs(TrainedTask[PairExample, Vectors]):
             raise BertsmithError(
                 "train has one pair only, and nothing that does not belong to it; give more pairs, or negatives."
             )
+        elif not any(e.negatives for e in examples):
+            refuse_one_text(examples)
         return settings
 
     @classmethod
@@ -146,6 +149,10 @@ class EmbedPairs(TrainedTask[PairExample, Vectors]):
             found.append(np.array([[role, i, text, texts[0]] for role, text in zip(roles, texts, strict=True)]))
         return found
 
+    def fewest(self, examples: Sequence[PairExample]) -> int:
+        """What others of a step are compared with; a negative of its own is enough."""
+        return 2 if self.by_number or not any(e.negatives for e in examples) else 1
+
     def read(self, network: Network, batch: Batch, at: Tensor | None) -> Tensor:
         """(rows, width)"""
         return self.pooling(network(batch), batch, normalize=False)
@@ -164,8 +171,15 @@ class EmbedPairs(TrainedTask[PairExample, Vectors]):
 
     def score(self, answers: Sequence[Vectors], examples: Sequence[PairExample]) -> dict[str, Measure]:
         """How well each text finds its own pair among all; of pairs with a number how their cosines follow it."""
+        return self._scorer(examples)(answers, examples)
+
+    def metrics(self, examples: Sequence[PairExample] = ()) -> list[str]:
+        """Those of the examples that are scored, which may have numbers where training had none."""
+        return list(self._scorer(examples)([], []))
+
+    def _scorer(self, examples: Sequence[PairExample]) -> Scorer:
         by_number = all(e.number is not None for e in examples) if examples else self.by_number
-        return (embed_scores.score_numbers if by_number else embed_scores.score_pairs)(answers, examples)
+        return embed_scores.score_numbers if by_number else embed_scores.score_pairs
 
     def report(self, answers: Sequence[Vectors], examples: Sequence[PairExample]) -> dict[str, Any]:
         by_number = all(e.number is not None for e in examples)
@@ -178,6 +192,16 @@ class EmbedPairs(TrainedTask[PairExample, Vectors]):
         if (folder / "config.json").exists():
             settings = {**self.settings, "length": self.length}
             write_sentence(adapt_sentence(Sentence(folder), settings, folder / TASK_FILE), folder)
+
+
+def refuse_one_text(examples: Sequence[PairExample]) -> None:
+    """What belongs to the same text is no negative of it: where one side is always the same, nothing is."""
+    for texts, side in (({e.text.strip() for e in examples}, "first"), ({e.pair.strip() for e in examples}, "second")):
+        if len(texts) == 1:
+            raise BertsmithError(
+                f"all {len(examples):,} pairs of train have the same {side} text, so nothing stands against any of "
+                f"them; give pairs of other texts too, or negatives."
+            )
 
 
 def refuse_one_number(numbers: Sequence[float]) -> None:

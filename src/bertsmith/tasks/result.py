@@ -14,6 +14,10 @@ NOT_FINITE = (
 )
 
 
+class NotFinite(BertsmithError):
+    """What `check_finite` raises; who knows more of the cause says that instead."""
+
+
 @dataclass(frozen=True)
 class Result:
     """Iterates and indexes as its answers."""
@@ -115,4 +119,4 @@ def _make_plain(value: Any) -> Any:
 def check_finite(values: "np.ndarray[Any, Any]") -> None:
     """Refuses what is not a number before it goes anywhere as an answer."""
     if not np.isfinite(values).all():
-        raise BertsmithError(NOT_FINITE)
+        raise NotFinite(NOT_FINITE)

@@ -191,10 +191,10 @@ class Span(TrainedTask[SpanExample, Result]):
     def score(self, answers: Sequence[Result], examples: Sequence[SpanExample]) -> dict[str, Measure]:
         return measure(score_texts([result[0]["answer"] for result in answers], examples))
 
-    def metrics(self) -> list[str]:
+    def metrics(self, examples: Sequence[SpanExample] = ()) -> list[str]:
         """Those of the two kinds of questions as well, where some have no answer."""
         kinds = ("has_answer", "no_answer") if self.settings.get("impossible") else ()
-        names = super().metrics()
+        names = super().metrics(examples)
         return [*names, *(f"{kind}_{name}" for kind in kinds for name in names)]
 
     def report(self, answers: Sequence[Result], examples: Sequence[SpanExample]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ The same object trains, evaluates, predicts and serves. Its `settings` are plain
 was scored.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -106,9 +106,24 @@ class TrainedTask(Task[Example, Answer]):
         made.head = self.head  # of several tasks on one encoder, the one with its member's name
         return made
 
-    def metrics(self) -> list[str]:
-        """The names that `score` may give, before there is an answer; a task of ours scores nothing to tell them."""
+    def fewest(self, examples: Sequence[Example]) -> int:
+        """From how many examples a step can teach anything."""
+        return 1
+
+    def brief(self) -> Self:
+        """The same task with answers that hold no more than `score` and `report` look at."""
+        return self
+
+    def metrics(self, examples: Sequence[Example] = ()) -> list[str]:
+        """The names that `score` may give of such examples, before there is an answer; a task of ours scores nothing
+        to tell them."""
         return list(self.score([], []))
+
+    def main_metric(self, chosen: str | None, found: Iterable[str]) -> str:
+        """Of the metrics that examples gave: the chosen one, else the task's own; else the first, as pairs with a
+        number have others than pairs without."""
+        names = list(found)
+        return next((name for name in (chosen, self.metric) if name in names), names[0])
 
     def report(self, answers: Sequence[Answer], examples: Sequence[Example]) -> dict[str, Any]:
         """What a run's report shows of these answers: fields of `evaluation.report.RunFacts`."""

@@ -113,7 +113,11 @@ def sort_choices(given: Mapping[str, Any]) -> tuple[TaskChoices, Training, dict[
             parts[known[name]][name] = plain_value(name, value)
         else:
             raise BertsmithError(f"{name} is not a setting{suggest(name, [*known, *COLUMNS])}")
-    return TaskChoices(**parts[TaskChoices]), Training(**parts[Training]), parts["columns"]
+    choices, training = TaskChoices(**parts[TaskChoices]), Training(**parts[Training])
+    if training.schedule != "trapezoid" and training.cooldown != Training.cooldown:
+        told = f"cooldown is for schedule trapezoid, and schedule is {training.schedule!r}"
+        raise BertsmithError(f"{told}; leave it out, or give schedule trapezoid.")
+    return choices, training, parts["columns"]
 
 
 def plain_value(name: str, value: Any) -> Any:

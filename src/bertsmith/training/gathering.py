@@ -102,9 +102,9 @@ class Mix:
                 f"metric={asked!r} is not a choice for a mix; use a member that is scored ({', '.join(self.tasks)}), "
                 f"or one of its metrics as in {next(iter(self.tasks))}/METRIC."
             )
-        task = self.tasks[name].task
+        task, dev = self.tasks[name].task, self.tasks[name].data.dev
         if metric and type(task).name in HOMES:
-            check_metric(metric, f"the member {name}", task.metrics())
+            check_metric(metric, f"the member {name}", task.metrics(dev))
 
     def plan(self, ranks: Ranks, say: Say) -> None:
         study, training = self.study, self.training

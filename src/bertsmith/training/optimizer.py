@@ -113,7 +113,8 @@ def set_rates(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def wake(optimizer: torch.optim.Optimizer, layers: int) -> None:
-    """Let the head and so many layers from the top learn."""
+    """Let the head and so many layers from the top learn; where no head does, as of vectors, the top layer at once."""
+    layers = max(layers, min(group["layer"] for group in optimizer.param_groups))
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             parameter.requires_grad_(group["layer"] <= layers)

@@ -76,6 +76,13 @@ def read_data(
     return data
 
 
+def refuse_idle_share(data: Data, choices: TaskChoices) -> None:
+    if "dev" in data.tables and choices.dev_share != TaskChoices.dev_share:
+        raise BertsmithError(
+            "dev_share says how much of train is set apart, but there are dev examples; leave one of the two out."
+        )
+
+
 @dataclass
 class Preparation:
     """Everything that is known before the first step."""
@@ -142,8 +149,13 @@ class Preparation:
     def refuse_unfit(self) -> None:
         """Settings of training that the task cannot follow: they must not cost an epoch, nor pass a dry run."""
         refuse_unfit(self.task, self.training)
+        if self.training.batch < self.task.fewest(self.data.train):
+            raise BertsmithError(
+                f"batch is {self.training.batch}, but {self.task.name} compares the examples of a step with each "
+                f"other, so nothing would be learnt; use a larger batch."
+            )
         if self.training.metric is not None and type(self.task).name in HOMES:
-            check_metric(self.training.metric, self.task.name, self.task.metrics())
+            check_metric(self.training.metric, self.task.name, self.task.metrics(self.data.dev))
 
     def tell_counts(self) -> str:
         ways = ", those of train both ways round" if self.choices.swap else ""
@@ -165,6 +177,8 @@ class Preparation:
             "precision": choose_precision(training.precision, ranks.device),
             "chosen by": training.metric or self.task.metric,
         }
+        if type(self.task).name in HOMES:  # one of a person's own says it only with answers
+            facts["chosen by"] = self.task.main_metric(training.metric, self.task.metrics(self.data.dev))
         for name, fact in facts.items():
             say(f"{name:>16}: {fact}")
 

@@ -1,6 +1,7 @@
 """How the learning rate goes over the steps: a share of the peak, a pure function of the step."""
 
 import math
+import sys
 from collections.abc import Callable
 
 from bertsmith.training.settings import Training
@@ -23,12 +24,15 @@ USUAL_EPOCHS, MOST_EPOCHS, FEWEST_STEPS = 3, 20, 100
 
 
 def count_steps(steps_an_epoch: int, settings: Training) -> int:
-    """All steps of a run; small data is seen more often, as a dozen steps teach a fresh head nothing."""
-    if settings.max_steps:
+    """All steps of a run; small data is seen more often, as a dozen steps teach a fresh head nothing.
+
+    `max_steps` counts for itself; where epochs are given as well, it only ends them sooner.
+    """
+    if settings.max_steps and settings.epochs is None:
         return settings.max_steps
     enough = min(MOST_EPOCHS, math.ceil(FEWEST_STEPS / max(1, steps_an_epoch)))
     epochs = max(USUAL_EPOCHS, enough) if settings.epochs is None else settings.epochs
-    return max(1, round(epochs * steps_an_epoch))
+    return min(max(1, round(epochs * steps_an_epoch)), settings.max_steps or sys.maxsize)
 
 
 def rate_share(step: int, steps: int, settings: Training) -> float:

@@ -208,7 +208,9 @@ class TaskStudy(Drawn):
         labels = len(self.task.labels)
         if gold.ndim > 1:
             there = gold.sum(axis=0)
-            return torch.from_numpy((len(gold) - there) / np.maximum(there, 1)).float()
+            weights = (len(gold) - there) / np.maximum(there, 1)
+            # One that is always there has nothing to be balanced with; a weight of 0 would keep it from being learnt.
+            return torch.from_numpy(np.where(there < len(gold), weights, 1.0)).float()
         there = np.bincount(gold[gold >= 0], minlength=labels)
         return torch.from_numpy(there.sum() / (labels * np.maximum(there, 1))).float()
 
