@@ -50,7 +50,8 @@ def _level(frame: Frame, value: float, colour: str) -> str:
     """A line across for a number that is no layer's."""
     at = frame.y(value)
     place = {"x1": f"{frame.x.start:g}", "x2": f"{frame.x.end:g}", "y1": f"{at:g}", "y2": f"{at:g}"}
-    return tag("line", "", {**place, "style": f"stroke: var(--{colour})", "stroke-width": "1.5", "stroke-dasharray": "4 4"})
+    look = {"style": f"stroke: var(--{colour})", "stroke-width": "1.5", "stroke-dasharray": "4 4"}
+    return tag("line", "", {**place, **look})
 
 
 def _draw_names(names: Sequence[tuple[str, float, str]], frame: Frame) -> str:
