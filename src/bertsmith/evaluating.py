@@ -111,7 +111,8 @@ def find_kind(model: Model) -> str:
         return str(known)
     if known:  # its class is never looked up by what a folder says: that would run code that came with a model
         raise BertsmithError(
-            f"{model.folder} was fine-tuned for a task of its own, {known!r}; name the class (task=module:Class)."
+            f"{model.folder} was fine-tuned for a task of its own, {known!r}; "
+            "name the class (task=module:Class, --task)."
         )
     is_number = model.checkpoint.settings.get("problem_type") == "regression"  # else the one output is a class's
     # And whether classes are those of a cross-encoder only a person knows.

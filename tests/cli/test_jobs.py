@@ -162,3 +162,14 @@ def test_a_terminal_gets_tables(ask):
     shown = ask("answer", "who lives here", "--context", context, "--top-k", 9, model="squad").out
     assert "(no answer)" in shown and "…" in shown and "in the text" in shown
     assert r"\x1b[31m" in ask("tag", "Ann \x1b[31m", model="train").out
+
+
+def test_the_name_of_a_file_in_place_of_a_text(ask, tmp_path, monkeypatch):
+    """It was classified as a text, and nothing was said."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("my reviews.csv", "good"):
+        (tmp_path / name).write_text("text\nthe film was good\n")
+    ran = ask("classify", "my reviews.csv", "good", "no.csv", model="reviews")
+    assert ran.status == 0 and [record["input"] for record in ran.records] == ["my reviews.csv", "good", "no.csv"]
+    told = "my reviews.csv is a file, and its name was asked about; --in 'my reviews.csv' asks about its rows.\n"
+    assert ran.err == told

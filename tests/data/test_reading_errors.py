@@ -100,6 +100,12 @@ def test_paths(tmp_path):
     (tmp_path / "reviews.csv").write_text("text,label\na,b\n")
     with pytest.raises(BertsmithError, match=r"did you mean .*reviews\.csv"):
         read_table(tmp_path / "review.csv")
+    with pytest.raises(BertsmithError, match=r"did you mean .*reviews\.csv"):
+        read_table(tmp_path / "reviews.tsv")
+    (tmp_path / "p.csv").write_text("text,label\na,b\n")
+    with pytest.raises(BertsmithError, match=r"nope\.csv does not exist\.$"):  # the ending alone is like that of p.csv
+        read_table(tmp_path / "nope.csv")
+    (tmp_path / "p.csv").unlink()
     with pytest.raises(BertsmithError, match=r"is a folder; give one of its files \(it holds reviews\.csv\)"):
         read_table(tmp_path)
     with pytest.raises(BertsmithError, match="nor does the folder"):

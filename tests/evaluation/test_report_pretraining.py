@@ -29,6 +29,8 @@ def test_any_log_becomes_a_picture(curves):
     picture = draw_picture(facts)
     if picture:
         assert ElementTree.fromstring(picture).tag == "{http://www.w3.org/2000/svg}svg"
+        # Where names of colours are not known, too.
+        assert "rect.paper { fill: #ffffff; fill: var(--card); }" in picture
 
 
 @settings(deadline=None, max_examples=60)

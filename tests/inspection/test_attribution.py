@@ -16,6 +16,7 @@ import bertsmith
 from bertsmith.errors import BertsmithError
 from bertsmith.inspection.aims import Aim
 from bertsmith.inspection.attribution import METHODS, attribute
+from bertsmith.inspection.attribution_drawing import tell
 from bertsmith.inspection.gradients import Scorer, integrate, open_network
 from bertsmith.models.checkpoint import load_checkpoint
 from bertsmith.models.fitting import fit_head
@@ -464,3 +465,10 @@ def test_the_verb_shows_a_bar_on_a_terminal(made, monkeypatch, capsys):
     ran = run_here(monkeypatch, capsys, ("inspect", "heads", "--job", "tag", TEXT, *model))
     heads = find(made, "tag").ours.checkpoint.config
     assert ran.status == 0 and len({done for _, done, _ in shown}) == heads.depth * heads.heads
+
+
+def test_numbers_below_zero_have_one_sign():
+    found = {"missed": 0.0, "sum": -0.25}
+    told = "score −0.500, of the mask baseline −0.008"
+    assert tell({"score": -0.5, "start": -0.008}, found, "mask") == f"{told}; sum −0.250"
+    assert tell({"score": -0.5, "start": -0.008}, {"missed": None}, "mask") == told

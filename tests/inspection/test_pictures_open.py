@@ -1,5 +1,6 @@
 """Every picture opens from disk in a real browser: nothing is asked for, nothing goes wrong, and it fits a phone."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,3 +70,12 @@ def test_the_lens_tells_the_rank_of_the_models_answer(open_page: Any, model: Any
     page = open_page(found.save(tmp_path / "lens.html"))
     told = page.locator(".readout").inner_text()
     assert f"the final answer, “{answer}”, has rank {found.ranks[0, place]} here" in told
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_it_has_its_colours_where_names_of_colours_are_not_known(model: Any, name: str) -> None:
+    """As in slides and papers: what knows no `var(--c1)` would draw all in black."""
+    drawn = PICTURES[name](model).svg()  # type: ignore[attr-defined]
+    named = re.findall(r"(.{0,40}?)\b([a-z-]+): var\(--", drawn)
+    assert len(named) > 10 and all(re.search(rf"\b{each}: #[0-9a-f]{{6}}; $", before) for before, each in named), named
+    assert '="var(' not in drawn

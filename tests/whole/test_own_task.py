@@ -71,7 +71,7 @@ def test_its_class_is_never_taken_from_the_folder(stars, tmp_path, encoder):
     run = bertsmith.finetune(
         "stars:Stars", rated("the"), out=tmp_path / "m", model=encoder, label="stars", **{**LEARN, "epochs": 1}
     )
-    with pytest.raises(BertsmithError, match=r"a task of its own, 'stars'; name the class \(task=module:Class\)"):
+    with pytest.raises(BertsmithError, match=r"task of its own, 'stars'; name the class \(task=module:Class, --task\)"):
         bertsmith.evaluate(run.folder, rated("a"), label="stars")
 
 

@@ -4,6 +4,8 @@ In: a file as a person has it, with or without labels. Out: chunks of inputs, ea
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from os.path import isfile, splitext
+from shlex import quote
 from typing import TYPE_CHECKING, Any, get_args
 
 import typer
@@ -11,7 +13,7 @@ import typer
 from bertsmith.asking import Input, Question
 from bertsmith.cli.inputs import decode_option, read_texts_or_pairs
 from bertsmith.cli.options import Policy
-from bertsmith.cli.output import Cuts, write_json, write_table
+from bertsmith.cli.output import Cuts, write_json, write_note, write_table
 from bertsmith.errors import BertsmithError
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ def asks_file(texts: Sequence[str] | None, file: str | None, *columns: str | Non
     if any(column is not None for column in columns):
         raise typer.BadParameter("a column was named, but no file; give --in FILE too.")
     refuse_format(file, format)
+    for name in (text for text in texts if splitext(text)[1] and isfile(text)):
+        write_note(f"{name} is a file, and its name was asked about; --in {quote(name)} asks about its rows.")
     return False
 
 

@@ -146,5 +146,8 @@ def _suggest(path: Path) -> str:
         return f" (nor does the folder {path.parent})."
     if path.is_symlink():
         return f" (it is a link to {path.readlink()})."
-    near = difflib.get_close_matches(path.name, [other.name for other in path.parent.iterdir()], 1)
-    return f"; did you mean {path.parent / near[0]}?" if near else "."
+    # By what stands before the ending, which many have in common; of two such files the one of the same ending.
+    others = sorted(path.parent.iterdir(), key=lambda other: (other.suffix == path.suffix, other.name))
+    known = {other.stem: other for other in others}
+    near = difflib.get_close_matches(path.stem, known, 1)
+    return f"; did you mean {known[near[0]]}?" if near else "."

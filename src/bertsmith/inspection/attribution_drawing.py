@@ -41,7 +41,8 @@ def _draw_method(
 def tell(part: Mapping[str, Any], found: Mapping[str, Any], baseline: str) -> str:
     """The numbers that the words are to explain."""
     shown = f"score {part['score']:.3f}, of the {baseline} baseline {part['start']:.3f}"
-    return shown if found["missed"] is None else f"{shown}; sum {found['sum']:+.3f}".replace("-", "−")
+    shown = shown if found["missed"] is None else f"{shown}; sum {found['sum']:+.3f}"
+    return shown.replace("-", "−")
 
 
 def _draw_words(

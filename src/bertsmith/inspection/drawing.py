@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertsmith.evaluation.report.axes import drawing, label, title
-from bertsmith.evaluation.report.markup import tag
+from bertsmith.evaluation.report.markup import spell_colours, tag
 
 # Readable on white and on near-black: more than zero, less than zero.
 MORE, LESS = (47, 129, 205), (222, 112, 34)
@@ -38,7 +38,8 @@ def stand_alone(inside: str, width: float, height: float, says: str) -> str:
     )
     paper = tag("rect", "", {"width": "100%", "height": "100%", "class": "paper"})
     whole = drawing(tag("style", style) + paper + inside, width, height, says, "picture")
-    return whole.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    whole = whole.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
+    return spell_colours(whole, look)
 
 
 def _palette(look: str) -> str:

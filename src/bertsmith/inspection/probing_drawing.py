@@ -50,7 +50,8 @@ def _level(frame: Frame, value: float, colour: str) -> str:
     """A line across for a number that is no layer's."""
     at = frame.y(value)
     place = {"x1": f"{frame.x.start:g}", "x2": f"{frame.x.end:g}", "y1": f"{at:g}", "y2": f"{at:g}"}
-    return tag("line", "", {**place, "stroke": f"var(--{colour})", "stroke-width": "1.5", "stroke-dasharray": "4 4"})
+    look = {"style": f"stroke: var(--{colour})", "stroke-width": "1.5", "stroke-dasharray": "4 4"}
+    return tag("line", "", {**place, **look})
 
 
 def _draw_names(names: Sequence[tuple[str, float, str]], frame: Frame) -> str:
@@ -74,8 +75,8 @@ def _draw_band(layers: Sequence[Mapping[str, Any]], frame: Frame) -> str:
 def _draw_points(values: Sequence[float], frame: Frame, colour: str, name: str) -> str:
     places = [(frame.x(n), frame.y(value)) for n, value in enumerate(values)]
     path = "M" + "L".join(f"{x:g} {y:g}" for x, y in places)
-    stroke = f"var(--{colour})"
-    parts = [tag("path", "", {"d": path, "fill": "none", "stroke": stroke, "stroke-width": "2"})]
+    stroke = f"stroke: var(--{colour})"
+    parts = [tag("path", "", {"d": path, "fill": "none", "style": stroke, "stroke-width": "2"})]
     for n, ((x, y), value) in enumerate(zip(places, values, strict=True)):
         parts.append(dot(x, y, 3.5, f"fill {colour}", f"{name}, layer {n}: {100 * value:.2f} %"))
     return "".join(parts)

@@ -168,7 +168,7 @@ class Step(Picture):
         if not count:
             return ""
         rest = 1 - float(self.weights[self.shown].sum())
-        share = f"{max(rest, 0):.1%} of the weight"
+        share = f"{100 * max(rest, 0):.1f} % of the weight"
         if count == 1:
             return f"1 more key, which has {share}, is not drawn"
         return f"{count:,} more keys, which have {share} together, are not drawn"

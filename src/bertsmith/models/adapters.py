@@ -89,7 +89,7 @@ def read_adapter(folder: Path, base: Checkpoint, is_bare: bool = False) -> Check
     """The base with this adapter and its head; the encoder's memory is shared. `is_bare`: with its head alone."""
     tensors, notes = _read(folder)
     settings = read_json(folder / ADAPTER_CONFIG) if (folder / ADAPTER_CONFIG).exists() else {}
-    _check_base(folder, base, notes)
+    _check_base(folder, base, notes, settings)
     heads = _find_head(folder, base, tensors, notes, settings)
     if not any(head.suffix for head in heads.values()):
         tensors = {_bare(name, f"{base.family.prefix}."): tensor for name, tensor in tensors.items()}
@@ -210,12 +210,13 @@ def _read(folder: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     return found, notes
 
 
-def _check_base(folder: Path, base: Checkpoint, notes: Mapping[str, str]) -> None:
+def _check_base(folder: Path, base: Checkpoint, notes: Mapping[str, str], settings: Mapping[str, Any]) -> None:
     is_half = base.network.dtype == torch.float16  # rounded twice, it cannot be compared
     if "base" in notes and not is_half and notes["base"] != fingerprint(base.network):
+        known = settings.get("base_model_name_or_path")
         raise BertsmithError(
             f"{folder} is an adapter for another base model: the encoder given here has other weights than the one "
-            "it was trained on."
+            f"it was trained on{f'; its base is {known}' if known else ''}."
         )
 
 

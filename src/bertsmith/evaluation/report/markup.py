@@ -37,6 +37,26 @@ def tag(name: str, inside: str = "", attributes: Mapping[str, object] | None = N
     return f"<{name}{given}>{inside}</{name}>"
 
 
+_STYLED = re.compile(r'<style>[^<]*</style>|style="[^"]*"')  # of quotes and < in a text the signs are escaped
+_COLOURED = re.compile(r"([a-z-]+): var\(--([\w-]+)\)")
+
+
+def spell_colours(drawn: str, palette: str) -> str:
+    """Before each colour that has a name its numbers: `fill: #fff; fill: var(--card)`.
+
+    Browsers take the second. Programs that do not know names (rsvg, Inkscape, office suites) would draw all in black.
+    `palette` is a style sheet whose first value of each name is the one for light.
+    """
+    known: dict[str, str] = {}
+    for name, colour in re.findall(r"--([\w-]+): (#[0-9a-f]+)", palette):
+        known.setdefault(name, colour)
+
+    def both(found: re.Match[str]) -> str:
+        return f"{found[1]}: {known[found[2]]}; {found[0]}" if found[2] in known else found[0]
+
+    return _STYLED.sub(lambda part: _COLOURED.sub(both, part[0]), drawn)
+
+
 def isolate(text: object) -> str:
     """A text from the data: whatever the direction of its script, it does not disturb its neighbours."""
     return f"<bdi>{escape(text)}</bdi>"

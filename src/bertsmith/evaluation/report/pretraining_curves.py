@@ -23,7 +23,7 @@ from bertsmith.evaluation.report.curves import (
     thin,
 )
 from bertsmith.evaluation.report.facts import RunFacts
-from bertsmith.evaluation.report.markup import tag
+from bertsmith.evaluation.report.markup import spell_colours, tag
 from bertsmith.evaluation.report.numbers import is_number, show_count, show_score
 from bertsmith.evaluation.report.wording import name_run
 
@@ -123,7 +123,7 @@ def draw_picture(facts: RunFacts) -> str:
     size = {"viewBox": f"0 0 {width} {height}", "width": f"{width}", "height": f"{height}"}
     says = f"{name_run(facts)}: {' and '.join(one.title.lower() for one in charts)} over steps"
     whole = {"xmlns": "http://www.w3.org/2000/svg", **size, "role": "img", "aria-label": says}
-    return tag("svg", "\n".join(parts), whole) + "\n"
+    return spell_colours(tag("svg", "\n".join(parts), whole) + "\n", _colours())
 
 
 def _explain(chart: Chart, left: float, at: float) -> str:

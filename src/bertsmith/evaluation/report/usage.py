@@ -156,7 +156,7 @@ def use_peft(facts: RunFacts) -> str:
     base = facts.base if is_on_hub(facts.base) else f"path/to/{last_name(facts.base)}"
     return (
         f"from peft import PeftModel\nfrom transformers import {kind}\n\n"
-        f'base = {kind}.from_pretrained({quote(base)}{outputs})\n'
+        f"base = {kind}.from_pretrained({quote(base)}{outputs})\n"
         f'model = PeftModel.from_pretrained(base, "{FOLDER}")'
     )
 
