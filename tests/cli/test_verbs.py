@@ -90,7 +90,7 @@ def test_a_failed_embed_leaves_the_old_file(run, tmp_path):
 
 
 def test_a_file_that_is_there_is_replaced_only_when_asked(run, tmp_path):
-    out = tmp_path / "precious.txt"
+    out = tmp_path / "precious.npy"
     out.write_text("precious")
     ran = run("embed", "a", "--out", str(out))
     assert (ran.status, ran.err) == (1, f"error: {out} is there already; give another file, or --overwrite.\n")

@@ -271,7 +271,7 @@ class Stop(Watcher):
 
 @pytest.mark.parametrize("mixing", ["together", "proportional", "temperature", "round-robin"])
 def test_a_run_that_stops_between_two_records_goes_on_to_the_same_bytes(make, mixing):
-    settings = {"max_steps": 9, "log_every": 4, "evaluate_every": 9, "dropout": 0.1}
+    settings = {"epochs": None, "max_steps": 9, "log_every": 4, "evaluate_every": 9, "dropout": 0.1}
     whole = make(mixing, folder="whole", **settings)
     whole.run()
     loop = make(mixing, folder="stopped", watchers=[Stop()], **settings)

@@ -74,7 +74,7 @@ def test_what_is_refused(settings, said):
 
 def test_too_many_combinations_are_not_made():
     with pytest.raises(BertsmithError, match="make 1,000,000 combinations, more than 10,000"):
-        make_space({name: [i / 101 for i in range(1, 101)] for name in ("rate", "warmup", "cooldown")}).combinations()
+        make_space({name: [i / 101 for i in range(1, 101)] for name in ("rate", "warmup", "beta1")}).combinations()
 
 
 @pytest.mark.parametrize("samples", [0, -1, True, 1.5])
