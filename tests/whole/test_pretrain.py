@@ -13,6 +13,7 @@ from oracle import pad
 from pretraining_made import ROUND, SHORT, SMALL, STEPS, Stop, assert_same, make_corpus, pretrain
 
 import bertsmith
+from bertsmith.cli.pretrain import find_use
 from bertsmith.data.batch import Batch
 from bertsmith.data.shards import Corpus
 from bertsmith.errors import BertsmithError
@@ -431,6 +432,16 @@ def test_reading_onward_first(corpus, tmp_path):
         pretrain(corpus, tmp_path / "out", "smith", **settings, watchers=[Stop(6, RuntimeError)])
     pretrain(corpus, tmp_path / "out", "smith", **settings)
     assert_same(tmp_path / "out", tmp_path / "whole")
+
+
+def test_an_encoder_that_never_filled_a_mask_is_not_said_to(corpus, tmp_path):
+    """Its head for tokens learnt to read onward; what the card shows is what the command ends with."""
+    run = pretrain(corpus, tmp_path / "out", "bert", asks="causal", max_steps=2)
+    assert find_use(run.folder, run.metrics).startswith("info ")
+    assert set(run.metrics) == {"next_token_accuracy", "next_token_loss"}
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "fill" not in card and "pseudo_perplexity" not in card and "model.hidden(" in card
+    assert json.loads((tmp_path / "out" / "metrics.json").read_text())["task"] == "pretrain"
 
 
 def test_a_student_learns_from_a_teacher(corpus, trained, tmp_path):
