@@ -192,7 +192,7 @@ def test_other_weights_in_the_folder_of_the_model_are_another_run(corpus, traine
     assert bertsmith.pretrain(corpus, tmp_path / "out", model=base, **given).outcome is None
     (tmp_path / "out" / "run.json").write_text(json.dumps(run))
     shutil.copyfile(tmp_path / "out" / "model.safetensors", base / "model.safetensors")
-    with pytest.raises(BertsmithError, match=r"holds a run with other settings \(weights was "):
+    with pytest.raises(BertsmithError, match=r"holds a run with other settings \(the weights of the model are others"):
         bertsmith.pretrain(corpus, tmp_path / "out", model=base, **given)
 
 
