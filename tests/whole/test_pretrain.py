@@ -246,6 +246,7 @@ def strange(tmp_path_factory):
     "where, settings, sentence",
     [
         ("nowhere", {}, "nowhere is not there; make one with `bertsmith corpus build`"),
+        ("codes", {"recipe": "smith", "whole_words": True}, "codes holds codes, in which there are no words; leave"),
         ("short/corpus", {"lengths": "128"}, "less than a row of 128; build it from more"),
         ("short/corpus", {"recipe": "bert", "lengths": "8"}, "is a single document"),
         ("all-seen/corpus", {"minutes": 1, "max_steps": 3}, "leave max_steps and epochs out"),
