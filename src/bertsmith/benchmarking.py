@@ -27,6 +27,7 @@ from bertsmith.models.hub import find_default, locate
 from bertsmith.tasks.catalog import find_task
 from bertsmith.tasks.texts import list_names, take_count
 from bertsmith.training.choices import COLUMNS, TaskChoices, plain_value, refuse_unused, sort_choices
+from bertsmith.workers import refuse_second_run
 
 Say = Callable[[str], None]
 RESULTS = "results.json"
@@ -79,7 +80,8 @@ def benchmark(
     """
     say = say or (lambda sentence: None)
     numbers = take_seeds(seeds)
-    take_count("jobs", jobs)
+    if take_count("jobs", jobs) > 1:
+        refuse_second_run()
     find_device(device)
     refuse_own(settings)
     settings = {setting: plain_value(setting, value) for setting, value in settings.items()}

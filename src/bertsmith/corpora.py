@@ -28,6 +28,7 @@ from bertsmith.tasks.texts import take_count
 from bertsmith.text.sources import FIELD, Unit, list_sources, refuse_unread
 from bertsmith.text.tokenizer import Tokenizer
 from bertsmith.training.lock import FolderLock
+from bertsmith.workers import refuse_second_run
 
 
 @checked()
@@ -69,6 +70,8 @@ def build_corpus(
     if engine not in ENGINES:
         raise BertsmithError(f"engine {engine!r} is not known; use one of {', '.join(ENGINES)}.")
     processes, target = take_count("processes", processes), take_folder(out)
+    if processes > 1:
+        refuse_second_run()
     unread: Counter[str] = Counter()
     listed = list_sources(sources, unread)
     refuse_unread(listed, unit, FIELD if codes else field)  # a row of codes may be a record in any file

@@ -18,7 +18,7 @@ from typing import Any, Self
 from bertsmith.errors import BertsmithError, Stopped
 from bertsmith.finetuning import Run, finetune
 from bertsmith.models.files import TASK_FILE, read_json, take_folder, write_json
-from bertsmith.training.folder import name_differences
+from bertsmith.training.differences import tell_differences
 from bertsmith.training.interrupts import terminable
 from bertsmith.training.watching import show_time
 from bertsmith.workers import Lost, Workers, count_cores
@@ -171,12 +171,11 @@ def refuse_other(jobs: Sequence[Job]) -> list[Job]:
         path = job.folder / RESULT
         if path.exists() and not job.overwrite:
             known, asked = read_json(path).get("asked", {}), dict(job.asked)
-            names = name_differences(known, asked)
-            if names:
-                was, now = known.get(names[0]), asked.get(names[0])
+            differences = tell_differences(known, asked)
+            if differences:
                 raise BertsmithError(
-                    f"{job.folder} holds a run with other settings ({names[0]} was {was} and is now {now}); give "
-                    f"another folder, the same settings to go on, or --overwrite to start anew."
+                    f"{job.folder} holds a run with other settings ({differences[0]}); give another "
+                    f"folder, the same settings to go on, or --overwrite to start anew."
                 )
             if read_done(job) is None:  # its weights were taken away, and now they are wanted
                 job = replace(job, overwrite=True)

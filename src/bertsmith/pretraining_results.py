@@ -47,13 +47,21 @@ def write_folder(start: Start, folder: Path) -> None:
 
 
 def find_surprise(start: Start, folder: RunFolder, ranks: Ranks) -> Score | None:
-    """The pseudo-perplexity of the held-out text, once, at the end; the same in all processes."""
+    """The pseudo-perplexity of the held-out text, once, at the end; the same in all processes. Of masks never learnt it
+    would say nothing."""
+    if not fills_masks(start):
+        return None
     training = start.recipe.training
     precision = partial(cast, choose_precision(training.precision, ranks.device), ranks.device)
     length = training.phases()[-1].length
     samples = read_scoring(folder.path, Scoring(samples=SAMPLE)).samples or SAMPLE
     network = start.checkpoint.network
     return measure_pseudo_perplexity(start.held_out, length, network, ranks.device, precision, samples)
+
+
+def fills_masks(start: Start) -> bool:
+    """Whether this run taught the encoder to fill masks: a head for it may be there from its family alone."""
+    return "mask" in start.checkpoint.heads and bool({"masked", "distilled"} & {*start.made.objective.names})
 
 
 def count_seen(start: Start, steps: int) -> list[tuple[int, int]]:
@@ -77,7 +85,7 @@ def describe_run(
     device = str(start.checkpoint.network.embed.tokens.weight.device)
     tokenizer = start.corpus.tokenizer()
     return RunFacts(
-        task="mask" if "mask" in start.checkpoint.heads else "pretrain",
+        task="mask" if fills_masks(start) else "pretrain",
         title=f"Pretraining: {start.recipe.name}",
         mask=tokenizer.mask_token if tokenizer is not None and tokenizer.mask_token else RunFacts.mask,
         base="" if asked["model"] is None else name_of(locate(asked["model"])),

@@ -26,6 +26,7 @@ from bertsmith.tasks.texts import take_count
 from bertsmith.training.choices import refuse_unused, sort_choices
 from bertsmith.training.proposals import Proposals
 from bertsmith.training.space import Space, draw, make_space
+from bertsmith.workers import refuse_second_run
 
 Say = Callable[[str], None]
 RESULTS = "results.json"
@@ -63,7 +64,8 @@ def sweep(
     """
     say = say or (lambda sentence: None)
     numbers = take_seeds(seeds)
-    take_count("jobs", jobs)
+    if take_count("jobs", jobs) > 1:
+        refuse_second_run()
     find_device(device)
     space = make_space(settings)
     proposals = check_search(space, search, trials, samples, sample_seed)

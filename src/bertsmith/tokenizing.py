@@ -49,15 +49,18 @@ class TrainedTokenizer:
     factors: tuple[float, ...]  # by which languages were multiplied
     seconds: float
     unread: Mapping[str, int]  # files in folders whose names do not end as a text's does
+    alphabet: int | None = None  # how many characters it may know, where that was said
 
     @property
     def notes(self) -> list[str]:
         """Sentences about what a person may not expect."""
         notes = tell_unread(self.unread)
         if self.pieces < self.asked:
+            is_cut = self.alphabet is not None and self.covered < 1
+            why, more = ("can be spelled with the --alphabet", "a larger one") if is_cut else ("occurs", "more text")
             notes.append(
-                f"The text gives only {self.pieces:,} of the {self.asked:,} pieces asked for: no other occurs often "
-                f"enough; give more text, a smaller --size or a smaller --min-count."
+                f"The text gives only {self.pieces:,} of the {self.asked:,} pieces asked for: no other {why} often "
+                f"enough; give {more}, a smaller --size or a smaller --min-count."
             )
         if self.covered < 1:
             notes.append(
@@ -119,7 +122,7 @@ def train_tokenizer(
         tokenizer, folder, kind, len(vocabulary.pieces), size, max(chunks, 1), sum(each.characters for each in counted),
         divide_tokens(tokens_in_all, chunks, skipped, recipe), _find_covered(counted, vocabulary),
         skipped, tuple(factor / 1000 for factor in factors), perf_counter() - begin,
-        unread,
+        unread, alphabet,
     )  # fmt: skip
 
 

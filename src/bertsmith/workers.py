@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import connection, get_context, parent_process
+from multiprocessing import connection, current_process, get_context, parent_process
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from time import monotonic
@@ -22,12 +22,22 @@ from bertsmith.errors import BertsmithError, Stopped
 
 READY = "ready"
 PATIENCE = 15.0  # seconds that a run has to save itself when all is stopped
+GUARD = 'in a script of your own, call this under `if __name__ == "__main__":`'
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 
 
 def count_cores() -> int:
     """Those that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def refuse_second_run() -> None:
+    """End a fresh process that runs the script of the one that started it again, before it does that work once more.
+
+    Said nowhere: whoever started it sees that it ended, and tells of the guard that the script lacks.
+    """
+    if getattr(current_process(), "_inheriting", False):
+        raise SystemExit(1)
 
 
 @dataclass(frozen=True)
@@ -102,14 +112,14 @@ class Workers:
             worker.pipe.close()
             if not worker.is_ready:
                 raise BertsmithError(
-                    f"a worker {_tell_end(worker.process)} before it could start; in a script of your own, call this "
-                    f'under `if __name__ == "__main__":`, or leave jobs at 1.'
+                    f"a worker {_tell_end(worker.process)} before it could start; {GUARD}, or leave jobs at 1."
                 ) from None
             return Lost(f"its process {_tell_end(worker.process)}")
         worker.is_ready, worker.place = True, None
         return said
 
     def _start(self) -> Worker:
+        refuse_second_run()
         context = get_context("spawn")  # a fork would share CUDA and the tokenizer's threads
         ours, theirs = context.Pipe()
         process = context.Process(target=serve, args=(theirs, self.work), daemon=True)

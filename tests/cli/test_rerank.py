@@ -47,6 +47,17 @@ def test_texts_come_from_the_command_a_file_or_a_pipe(real, judge, lines, verb):
 
 
 @pytest.mark.parametrize("verb", ["rerank", "similar"])
+def test_an_index_counts_the_lines_that_are_empty_too(real, judge, tmp_path, verb):
+    content = "\n" + "\n \n".join(TEXTS) + "\n"
+    (tmp_path / "lines.txt").write_text(content)
+    model = ["--model", judge, "--threads", 1]
+    for words, stdin in ((["--texts", tmp_path / "lines.txt"], b""), (["-"], content.encode())):
+        (record,) = real(verb, "a good film", *words, *model, stdin=stdin).records
+        assert len(record["answers"]) == len(TEXTS)
+        assert all(content.split("\n")[answer["index"]] == answer["text"] for answer in record["answers"])
+
+
+@pytest.mark.parametrize("verb", ["rerank", "similar"])
 def test_a_terminal_gets_a_table(real, judge, verb, monkeypatch):
     monkeypatch.setattr(f"bertsmith.cli.{verb}.wants_json", lambda asked: asked)
     monkeypatch.setenv("COLUMNS", "100")

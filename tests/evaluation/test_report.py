@@ -15,6 +15,7 @@ from bertsmith.data.doctor import diagnose
 from bertsmith.data.examples import SpanExample, TextExample
 from bertsmith.errors import BertsmithError
 from bertsmith.evaluation.report import RunFacts, add_diagnosis, read_metrics, write_report
+from bertsmith.evaluation.report.card import make_card
 from bertsmith.evaluation.report.excerpts import choose_words, cut_around, cut_middle
 from bertsmith.evaluation.report.page import make_page
 
@@ -298,3 +299,24 @@ def test_gold_answers_are_shown_once_and_none_is_named() -> None:
     shown = ["".join(check_page(make_page(RunFacts("span", errors=[error]))).text) for error in (none, twice)]
     assert "said Ada" in shown[0] and "gold no answer" in shown[0]
     assert "said no answer" in shown[1] and "gold Adais Ada0.500 sure" in shown[1]
+
+
+def test_a_file_of_many_labels_keeps_the_mistakes_made_most(tmp_path: Path) -> None:
+    """The report and the card are those of the whole table, which is kept up to a hundred labels."""
+    n = 240
+    counts = [[5 * (i == j) or (i * 7 + j * 3) % 11 * (j % 9 == 0) for j in range(n)] for i in range(n)]
+    confusion = {"labels": [f"label {i}" for i in range(n)], "counts": counts}
+    write_report(tmp_path, RunFacts("classify", confusion=confusion))
+    kept = json.loads((tmp_path / "metrics.json").read_text())["confusion"]
+    wrong = sorted((-counts[i][j], i, j) for i in range(n) for j in range(n) if i != j and counts[i][j])
+    assert kept["most"] == [[i, j, -count] for count, i, j in wrong[:1000]]
+    assert kept["left_out"] == {"pairs": len(wrong) - 1000, "examples": -sum(count for count, _, _ in wrong[1000:])}
+    assert kept["gold"] == list(map(sum, counts)) and kept["right"] == [5] * n and "counts" not in kept
+    assert "metrics.json, 1,000 pairs at most" in (tmp_path / "report.html").read_text()
+
+    whole, again = RunFacts("classify", confusion=confusion), read_metrics(tmp_path)
+    assert make_page(again).partition("Confusion")[2] == make_page(whole).partition("Confusion")[2]
+    assert make_card(again) == make_card(whole)
+    small = make_confusion([f"label {i}" for i in range(100)])
+    write_report(tmp_path, RunFacts("classify", confusion=small))
+    assert json.loads((tmp_path / "metrics.json").read_text())["confusion"] == small

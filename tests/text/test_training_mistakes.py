@@ -144,6 +144,16 @@ def test_more_pieces_than_the_text_has(kind: str, tmp_path: Path) -> None:
     assert trained.notes[0].startswith(f"The text gives only {trained.pieces} of the 5,000 pieces asked for")
 
 
+@pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
+def test_an_alphabet_that_is_the_cause_is_named(kind: str, tmp_path: Path) -> None:
+    """With all characters the same text has the pieces, so more text is no help."""
+    (tmp_path / "text.txt").write_text("low lower newest widest " * 3)
+    size = train_tokenizer(tmp_path / "text.txt", tmp_path / "all", kind=kind, size=5000).pieces
+    trained = train_tokenizer(tmp_path / "text.txt", tmp_path / "out", kind=kind, size=size, alphabet=7)
+    assert trained.pieces < size
+    assert "can be spelled with the --alphabet" in trained.notes[0] and "more text" not in trained.notes[0]
+
+
 def test_one_giant_line(tmp_path: Path) -> None:
     (tmp_path / "line.txt").write_text(" ".join(make_lines(20_000)), "utf-8")
     trained = train_tokenizer(tmp_path / "line.txt", tmp_path / "out", kind="bpe", size=400)

@@ -62,7 +62,7 @@ def test_a_finished_run_says_so_and_gives_its_metrics(small_model, finished):
     [
         ({"rate": 2e-3}, r"rate was 0\.001 and is now 0\.002"),
         ({"seed": 7, "batch": 4}, r"batch was 8 and is now 4; seed was 42 and is now 7"),
-        ({"texts": 41}, r'data was "[0-9a-f]{16}" and is now "[0-9a-f]{16}"'),
+        ({"texts": 41}, "the content of the data is another than it was"),
         ({"length": 12}, r"length was null and is now 12"),
     ],
 )

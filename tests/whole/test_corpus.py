@@ -114,6 +114,18 @@ def test_a_process_that_is_ended_is_a_sentence():
         list(engines.run(end_itself, [1, 2], 2))
 
 
+def test_a_script_without_a_guard_is_told_of_it(texts, tmp_path):
+    """Each process runs the script again up to the build, which is neither begun there nor taken for one that fell."""
+    out, asked = tmp_path / "out", f"tokenizer={str(texts / 'tokenizer')!r}, held_out=0.1, processes=2"
+    code = f"import bertsmith\nbertsmith.build_corpus({str(texts / 'in')!r}, out={str(out)!r}, {asked})\n"
+    (tmp_path / "run.py").write_text(code)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, tmp_path / "run.py"], capture_output=True, text=True, env=environment)
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 1 and last.endswith('under `if __name__ == "__main__":`, or leave processes at 1.'), last
+    assert done.stderr.count("Traceback") == 1 and "freeze_support" not in done.stderr
+
+
 def test_processes_end_with_the_one_that_started_them(tmp_path):
     """Killed, a build left its processes waiting for work for ever."""
     tests = os.path.dirname(os.path.dirname(__file__))

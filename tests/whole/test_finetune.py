@@ -39,6 +39,33 @@ def values(metrics):
     return {name: score["value"] for name, score in metrics.items()}
 
 
+# What only some runs read, and what makes them read it.
+READ = {
+    "classify": {"optimizer": "muon", "schedule": "trapezoid", "adversarial": 0.5},
+    "regress": {"lora": 2},
+}
+SOME = {
+    "classify": {"momentum", "cooldown", "adversarial_reach", "swap", "calibrate", "focal", "class_weights"},
+    "regress": {"lora_targets", "swap", "dev_share"},
+}
+IDLE = {"negatives", "momentum", "cooldown", "adversarial_reach", "lora_targets", "recurrent"}
+
+
+@pytest.mark.parametrize("task", READ)
+def test_the_card_lists_only_settings_that_the_run_read(encoder, tmp_path, task):
+    rows = [{**row, "label": len(row["text"]) if task == "regress" else row["label"]} for row in reviews()]
+    given = {"max_steps": 1, "epochs": None, "check": False, "dropout": 0.0}
+    plain = learn(tmp_path / "plain", encoder, rows, rows, task, **given)
+    listed = json.loads((plain.folder / "metrics.json").read_text())["settings"]
+    assert not IDLE & set(listed) and "dev_share" not in listed and {"swap", "rate", "optimizer", "lora"} <= set(listed)
+    assert ("focal" in listed) == ("calibrate" in listed) == (task == "classify")
+    card = (plain.folder / "README.md").read_text()
+    assert "| optimizer |" in card and "negatives" not in card and "momentum" not in card
+    other = learn(tmp_path / "other", encoder, rows, None, task, **given, **READ[task])
+    listed = json.loads((other.folder / "metrics.json").read_text())["settings"]
+    assert SOME[task] <= set(listed) and "dev_share" in listed
+
+
 class Frame:
     """As much of a DataFrame as is asked for."""
 
@@ -215,11 +242,11 @@ def test_other_weights_in_the_folder_of_the_model_are_another_run(tmp_path):
     learn(tmp_path / "on", tmp_path / "added", reviews("a"), **one, lora=2)
     make_encoder(base, seed=1)
     for name, start, given in (("plain", base, {}), ("added", base, {"lora": 2})):
-        with pytest.raises(BertsmithError, match=r"other settings \(weights was .* and is now "):
+        with pytest.raises(BertsmithError, match=r"other settings \(the weights of the model are others than"):
             learn(tmp_path / name, start, reviews(), **one, **given)
-    with pytest.raises(BertsmithError, match=r"weights was .* and is now "):
+    with pytest.raises(BertsmithError, match=r"the weights of the model are others than they were"):
         bertsmith.finetune_together(members, out=tmp_path / "mix", model=base, **one)
-    with pytest.raises(BertsmithError, match=r"weights was .* and is now "):
+    with pytest.raises(BertsmithError, match=r"the weights of the model are others than they were"):
         learn(tmp_path / "on", tmp_path / "added", reviews("a"), **one, lora=2)
 
 

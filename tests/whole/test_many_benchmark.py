@@ -178,14 +178,44 @@ def test_ctrl_c_ends_all_and_the_same_command_goes_on(glue, encoder, tmp_path):
 
 
 def test_a_script_without_a_guard_is_told_of_it(glue, encoder, tmp_path):
-    """A fresh process runs the script again, and would start others without end."""
+    """A fresh process runs the script again, and would start others without end; that is told once, and not done."""
     script = tmp_path / "mine.py"
     asked = f"{str(glue)!r}, {str(encoder)!r}, tasks=['cola'], seeds=2, jobs=2, device='cpu'"
-    script.write_text(f"import bertsmith\nbertsmith.benchmark('glue', {asked})\n")
-    there = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-    ran = subprocess.run([sys.executable, script], env=there, capture_output=True, text=True, timeout=600)
+    script.write_text(f"import bertsmith\nbertsmith.benchmark('glue', {asked})\nprint('went on')\n")
+    ran = run_script(script)
     last = ran.stderr.splitlines()[-1]
     assert ran.returncode == 1 and last.endswith('under `if __name__ == "__main__":`, or leave jobs at 1.')
+    assert ran.stderr.count("Traceback") == 1 and "freeze_support" not in ran.stderr and "went on" not in ran.stdout
+
+
+WATCHED = """
+import os
+import bertsmith
+
+class Rows(list):
+    def __iter__(self):
+        print(os.getpid())
+        return super().__iter__()
+
+rows = Rows({"text": text, "label": text == "a"} for text in "abababab")
+"""
+
+
+def test_a_sweep_without_a_guard_is_not_begun_again(encoder, tmp_path):
+    """The workers run the script up to the sweep, and none of them reads the data."""
+    script = tmp_path / "mine.py"
+    asked = f"out={str(tmp_path / 'out')!r}, model={str(encoder)!r}, rate=[1e-3, 1e-4], jobs=2, device='cpu'"
+    script.write_text(f"{WATCHED}bertsmith.sweep('classify', rows, rows, check=False, {asked})\n")
+    ran = run_script(script)
+    last = ran.stderr.splitlines()[-1]
+    assert ran.returncode == 1 and last.endswith('under `if __name__ == "__main__":`, or leave jobs at 1.'), ran.stderr
+    assert ran.stderr.count("Traceback") == 1 and "freeze_support" not in ran.stderr
+    assert len(set(ran.stdout.split())) == 1
+
+
+def run_script(script):
+    there = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run([sys.executable, script], env=there, capture_output=True, text=True, timeout=600)
 
 
 def test_pairs_without_an_order_are_learnt_both_ways_round(glue, encoder, tmp_path):

@@ -13,6 +13,7 @@ from oracle import pad
 from pretraining_made import ROUND, SHORT, SMALL, STEPS, Stop, assert_same, make_corpus, pretrain
 
 import bertsmith
+from bertsmith.cli.pretrain import find_use
 from bertsmith.data.batch import Batch
 from bertsmith.data.shards import Corpus
 from bertsmith.errors import BertsmithError
@@ -191,7 +192,7 @@ def test_other_weights_in_the_folder_of_the_model_are_another_run(corpus, traine
     assert bertsmith.pretrain(corpus, tmp_path / "out", model=base, **given).outcome is None
     (tmp_path / "out" / "run.json").write_text(json.dumps(run))
     shutil.copyfile(tmp_path / "out" / "model.safetensors", base / "model.safetensors")
-    with pytest.raises(BertsmithError, match=r"holds a run with other settings \(weights was "):
+    with pytest.raises(BertsmithError, match=r"holds a run with other settings \(the weights of the model are others"):
         bertsmith.pretrain(corpus, tmp_path / "out", model=base, **given)
 
 
@@ -245,6 +246,7 @@ def strange(tmp_path_factory):
     "where, settings, sentence",
     [
         ("nowhere", {}, "nowhere is not there; make one with `bertsmith corpus build`"),
+        ("codes", {"recipe": "smith", "whole_words": True}, "codes holds codes, in which there are no words; leave"),
         ("short/corpus", {"lengths": "128"}, "less than a row of 128; build it from more"),
         ("short/corpus", {"recipe": "bert", "lengths": "8"}, "is a single document"),
         ("all-seen/corpus", {"minutes": 1, "max_steps": 3}, "leave max_steps and epochs out"),
@@ -431,6 +433,16 @@ def test_reading_onward_first(corpus, tmp_path):
         pretrain(corpus, tmp_path / "out", "smith", **settings, watchers=[Stop(6, RuntimeError)])
     pretrain(corpus, tmp_path / "out", "smith", **settings)
     assert_same(tmp_path / "out", tmp_path / "whole")
+
+
+def test_an_encoder_that_never_filled_a_mask_is_not_said_to(corpus, tmp_path):
+    """Its head for tokens learnt to read onward; what the card shows is what the command ends with."""
+    run = pretrain(corpus, tmp_path / "out", "bert", asks="causal", max_steps=2)
+    assert find_use(run.folder, run.metrics).startswith("info ")
+    assert set(run.metrics) == {"next_token_accuracy", "next_token_loss"}
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "fill" not in card and "pseudo_perplexity" not in card and "model.hidden(" in card
+    assert json.loads((tmp_path / "out" / "metrics.json").read_text())["task"] == "pretrain"
 
 
 def test_a_student_learns_from_a_teacher(corpus, trained, tmp_path):

@@ -35,10 +35,10 @@ def rerank(
       bertsmith rerank "who built the bridge" --texts lines.txt --top-k 3 --model my-reranker
     """
     asked = decode(query, "QUERY")
-    ranked = take_texts(others, texts, text, format, "the texts behind the query")
+    ranked, numbers = take_texts(others, texts, text, format, "the texts behind the query")
     as_json = wants_json(options.as_json)
     model = options.load()
     home = model.need("classify", "rerank texts", "rerank")
     cuts = open_cuts(home, "rerank", truncate, without="windows")
     result = model.rerank(asked, ranked, top_k=top_k, truncate=truncate)
-    write_ranks(asked, result, cuts, as_json)
+    write_ranks(asked, result, numbers, cuts, as_json)

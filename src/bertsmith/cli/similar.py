@@ -29,8 +29,8 @@ def similar(
       bertsmith similar "a river bank" --texts lines.txt --top-k 3
     """
     asked = decode(first, "TEXT")
-    compared = take_texts(others, texts, text, format, "the other texts behind the first")
+    compared, numbers = take_texts(others, texts, text, format, "the other texts behind the first")
     as_json = wants_json(options.as_json)
     model, cuts = options.load(), Cuts(truncate)
     result = model.similar(asked, compared, top_k=top_k, truncate=truncate)
-    write_ranks(asked, result, cuts, as_json)
+    write_ranks(asked, result, numbers, cuts, as_json)

@@ -24,8 +24,9 @@ TopK = Annotated[int | None, typer.Option(metavar="N", min=1, help="Only so many
 
 def take_texts(
     given: Sequence[str] | None, file: str | None, column: str | None, format: str | None, ask: str
-) -> list[str]:
-    """The texts of the command or of a file; `ask` says where the former stand, to one who gave both or none.
+) -> tuple[list[str], Sequence[int]]:
+    """The texts of the command or of a file, and the number of each; `ask` says where the former stand, to one who
+    gave both or none.
 
     A `-` in place of texts is standard input, as in every verb.
     """
@@ -40,10 +41,12 @@ def take_texts(
     if format is not None and file is None:
         raise typer.BadParameter("--format says what a file holds; give --texts FILE too.")
     texts = [decode(text, f"text {number}") for number, text in enumerate(given or (), 1)]
-    return texts if file is None else read_texts_of(file, column, format)
+    return (texts, range(len(texts))) if file is None else read_texts_of(file, column, format)
 
 
-def write_ranks(asked: str, result: "Result", cuts: Cuts, as_json: bool) -> None:
+def write_ranks(asked: str, result: "Result", numbers: Sequence[int], cuts: Cuts, as_json: bool) -> None:
+    for answer in result.answers:
+        answer["index"] = numbers[answer["index"]]
     cuts.add(result.truncated)
     if as_json:
         write_json({"input": asked, **result.as_dict()})
@@ -52,7 +55,8 @@ def write_ranks(asked: str, result: "Result", cuts: Cuts, as_json: bool) -> None
     cuts.report()
 
 
-def read_texts_of(path: str, column: str | None, format: str | None) -> list[str]:
+def read_texts_of(path: str, column: str | None, format: str | None) -> tuple[list[str], Sequence[int]]:
+    """The numbers count from 0, as those of a command's texts: records, or the lines of a file, empty ones too."""
     from bertsmith.data.cells import text_cell
     from bertsmith.data.columns import find_columns
     from bertsmith.data.reading import read_table
@@ -60,4 +64,5 @@ def read_texts_of(path: str, column: str | None, format: str | None) -> list[str
     table = read_table(path, format=format)
     chosen = {"text": decode_option(column, "--text")}
     found = find_columns(table, ("text",), chosen, required=("text",))["text"]
-    return [text_cell(table, i, found) for i in range(len(table.records))]
+    numbers = [row - 1 for row in table.rows] if table.kind == "lines" else range(len(table.records))
+    return [text_cell(table, i, found) for i in range(len(table.records))], numbers

@@ -30,6 +30,7 @@ from bertsmith.training.gathering import Mix
 from bertsmith.training.loop import Outcome
 from bertsmith.training.members import MASK
 from bertsmith.training.preparing import Say
+from bertsmith.training.settings_read import tell_training
 
 Tasks = Mapping[str, TrainedTask[Any, Any]]
 Points = dict[str, float]
@@ -160,7 +161,7 @@ def gather_mix_facts(
         metrics=metrics,
         curves=folder.read_log(),
         best_step=outcome.progress.best_step,
-        settings={**mixed, "members": own, **asdict(mix.training), "rate": mix.training.peak},
+        settings={**mixed, "members": own, **tell_training(mix.training, *(one.task for one in mix.tasks.values()))},
         speed=tell_speed(outcome, device),
         command=tell_command(),
         members=list_members(mix, metrics),

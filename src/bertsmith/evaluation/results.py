@@ -23,11 +23,11 @@ from bertsmith.tasks.catalog import HOMES
 from bertsmith.tasks.predicting import BUDGETS, Predictor
 from bertsmith.tasks.trained import TrainedTask
 from bertsmith.text.tokenizer import Tokenizer
-from bertsmith.training.choices import as_asked
 from bertsmith.training.devices import peak_memory
 from bertsmith.training.folder import RunFolder
 from bertsmith.training.loop import Outcome
 from bertsmith.training.preparing import Preparation, Say, fingerprint
+from bertsmith.training.settings_read import tell_choices, tell_training
 from bertsmith.training.ways import Way, choose_way
 
 
@@ -99,7 +99,7 @@ def gather_facts(
 ) -> RunFacts:  # fmt: skip
     """All that the report shows."""
     data, task = preparation.data, preparation.task
-    asked = as_asked(preparation.choices, preparation.training)
+    read = tell_choices(preparation.choices, task.name, "dev" in data.tables)
     shown = scored.get("test") or scored.get("dev")
     seen: dict[str, Any] = shown.task.report(shown.answers, shown.examples) if shown else {}
     facts = RunFacts(
@@ -111,7 +111,7 @@ def gather_facts(
         metrics=metrics,
         curves=folder.read_log(),
         best_step=outcome.progress.best_step,
-        settings={name: value for name, value in asked.items() if value is not None},
+        settings={**read, **tell_training(preparation.training, task)},
         speed=tell_speed(outcome, device),
         command=tell_command(),
         **{"labels": task.labels, **seen},

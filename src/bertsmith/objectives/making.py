@@ -162,6 +162,8 @@ class Maker:
     def __init__(self, asking: "Asking", corpus: Corpus, seed: int, teacher: Network | None) -> None:
         self.asking, self.seed, self.teacher = asking, seed, teacher
         self.vocabulary = read_vocabulary(corpus, has_words=asking.whole_words or asking.spans)
+        if asking.whole_words and self.vocabulary.begins is None:
+            raise BertsmithError(f"{corpus.folder} holds codes, in which there are no words; leave whole_words out.")
         self.phrases = [] if asking.phrases is None else read_phrases(Path(asking.phrases), corpus)
         self.notes: list[str] = []
 

@@ -25,9 +25,9 @@ from bertsmith.errors import BertsmithError
 from bertsmith.models.adapter_folders import MEMBERS
 from bertsmith.models.files import ADAPTER_FILES, TASK_FILE, WEIGHTS, read_json
 from bertsmith.training.background import Background
+from bertsmith.training.differences import tell_differences
 from bertsmith.training.lock import LOCK, FolderLock
 
-LATER = ("weights",)  # of what is asked: written down since a version that others may have begun their runs with
 STATE, OPTIMIZER, LOG, RUN = "state.json", "optimizer.safetensors", "log.jsonl", "run.json"
 # What a finished run leaves beside them; a run that starts anew takes it away.
 RESULTS = (
@@ -78,7 +78,7 @@ class RunFolder:
             return False
         self._tidy()
         known = read_json(path)
-        differences = _differences(known.get("asked", {}), json.loads(json.dumps(asked)))
+        differences = tell_differences(known.get("asked", {}), json.loads(json.dumps(asked)))
         # A run that never came to a checkpoint, as its settings were wrong, has nothing to lose.
         is_bare = not known.get("finished") and not self._lasts()
         if overwrite or (differences and is_bare):
@@ -270,19 +270,3 @@ def refuse_source(out: Path, *sources: str | Path | None) -> None:
     for source in sources:
         if source is not None and Path(source).resolve().is_relative_to(out.resolve()):
             raise BertsmithError(f"{out} holds the model {source}, from which this run learns; give another folder.")
-
-
-def name_differences(known: Mapping[str, Any], asked: Mapping[str, Any]) -> list[str]:
-    """The settings in which two runs differ; what a run of before did not write down is taken for the same."""
-    names = {**known, **asked}
-    return [name for name in names if known.get(name) != asked.get(name) and (name in known or name not in LATER)]
-
-
-def _differences(known: Mapping[str, Any], asked: Mapping[str, Any]) -> list[str]:
-    names = name_differences(known, asked)
-    return [f"{name} was {_short(known.get(name))} and is now {_short(asked.get(name))}" for name in names]
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else text[:57] + "…"

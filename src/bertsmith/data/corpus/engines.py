@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
+from multiprocessing.synchronize import Event
 from typing import Any, Literal, TypeVar
 
 from bertsmith.errors import BertsmithError
-from bertsmith.workers import follow_parent
+from bertsmith.workers import GUARD, follow_parent, refuse_second_run
 
 Engine = Literal["local", "ray"]
 ENGINES = ("local", "ray")
@@ -34,12 +35,19 @@ def run(
 
 
 def _run_processes(function: Callable[[J], None], jobs: Sequence[J], processes: int) -> Iterator[int]:
-    pool = ProcessPoolExecutor(min(processes, len(jobs)), get_context("spawn"), _begin)
+    refuse_second_run()
+    context = get_context("spawn")
+    has_begun = context.Event()
+    pool = ProcessPoolExecutor(min(processes, len(jobs)), context, _begin, (has_begun,))
     try:
         for number, future in enumerate(as_completed([pool.submit(function, job) for job in jobs]), 1):
             future.result()
             yield number
     except BrokenProcessPool as error:
+        if not has_begun.is_set():
+            raise BertsmithError(
+                f"the processes of the build ended before they could start; {GUARD}, or leave processes at 1."
+            ) from None
         raise BertsmithError(
             "A process of the build was ended from outside, perhaps for lack of memory; the same command goes on from "
             "here, and fewer --processes take less."
@@ -48,7 +56,8 @@ def _run_processes(function: Callable[[J], None], jobs: Sequence[J], processes: 
         pool.shutdown(cancel_futures=True)
 
 
-def _begin() -> None:
+def _begin(has_begun: Event) -> None:
+    has_begun.set()
     # The pool's processes wait for work from each other's ends of its pipe, and would do so for ever once it is killed.
     follow_parent()
     _be_single()

@@ -1,6 +1,7 @@
 """What one should know before quoting a run's scores, in sentences, from the facts of the run."""
 
 from bertsmith.data.findings import counted
+from bertsmith.evaluation.report.confused import count_gold, count_right
 from bertsmith.evaluation.report.facts import RunFacts
 from bertsmith.evaluation.report.numbers import is_number, show_score
 from bertsmith.evaluation.report.wording import describe_cutting
@@ -24,12 +25,12 @@ def tell_baseline(facts: RunFacts) -> str:
         return _tell_several(facts)
     if facts.task == "tag":
         return _tell_tags(facts)
-    counts = facts.confusion["counts"] if facts.confusion else []
-    total, right = sum(map(sum, counts)), sum(row[i] for i, row in enumerate(counts))
-    most = max(map(sum, counts), default=0)  # examples of the most frequent label
+    gold = count_gold(facts.confusion) if facts.confusion else []
+    total, right = sum(gold), sum(count_right(facts.confusion)) if facts.confusion else 0
+    most = max(gold, default=0)  # examples of the most frequent label
     if facts.task != "classify" or not total or right > most:
         return ""
-    label = _quote(facts.confusion["labels"][[sum(row) for row in counts].index(most)]) if facts.confusion else ""
+    label = _quote(facts.confusion["labels"][gold.index(most)]) if facts.confusion else ""
     return _no_better(facts, "accuracy", right / total, f"saying {label} to everything", most / total)
 
 

@@ -1,6 +1,7 @@
 """Which labels are taken for which: a heat map while it can be read, and the pairs that are confused most."""
 
 from bertsmith.evaluation.report.axes import box, drawing, label, measure, shorten, title
+from bertsmith.evaluation.report.confused import count_gold, list_pairs
 from bertsmith.evaluation.report.excerpts import cut_name
 from bertsmith.evaluation.report.facts import Confusion
 from bertsmith.evaluation.report.markup import isolate, table, tag
@@ -63,11 +64,9 @@ def _brief(count: int) -> str:
 
 def list_confusions(confusion: Confusion, most: int) -> str:
     """The pairs of labels with the most examples, as a table."""
-    labels, counts = confusion["labels"], confusion["counts"]
-    found = [(row[j], i, j) for i, row in enumerate(counts) for j in range(len(row)) if i != j and row[j]]
-    found.sort(key=lambda one: (-one[0], one[1], one[2]))
+    labels, gold = confusion["labels"], count_gold(confusion)
     rows = [
-        [isolate(cut_name(labels[i])), isolate(cut_name(labels[j])), f"{count:,}", show_share(count, sum(counts[i]))]
-        for count, i, j in found[:most]
+        [isolate(cut_name(labels[i])), isolate(cut_name(labels[j])), f"{count:,}", show_share(count, gold[i])]
+        for i, j, count in list_pairs(confusion)[:most]
     ]
     return table(["Gold", "Predicted", "Examples", "Share of gold"], rows, {2, 3}, "compact") if rows else ""

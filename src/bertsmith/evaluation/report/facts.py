@@ -17,9 +17,13 @@ class Score(TypedDict, total=False):
     n: int  # examples
 
 
-class Confusion(TypedDict):
+class Confusion(TypedDict, total=False):
     labels: list[str]
-    counts: list[list[int]]  # counts[gold][predicted]
+    counts: list[list[int]]  # counts[gold][predicted]; in a file that has too many labels for it, in its place:
+    gold: list[int]  # examples of each label
+    right: list[int]  # those of them that were given it
+    most: list[tuple[int, int, int]]  # (gold, predicted, examples) of the labels taken most for others, by number
+    left_out: dict[str, int]  # how many further pairs there are, and examples in them
 
 
 class LabelScore(TypedDict):

@@ -13,6 +13,7 @@ from bertsmith.evaluation.report.charts import (
     explain,
     span_scores,
 )
+from bertsmith.evaluation.report.confused import KEPT, WHOLE
 from bertsmith.evaluation.report.confusion import BESIDE, LIST_FROM, READABLE, draw_confusion, list_confusions
 from bertsmith.evaluation.report.curves import show_figure
 from bertsmith.evaluation.report.excerpts import cut_middle, cut_name
@@ -100,7 +101,9 @@ def show_confusion(facts: RunFacts) -> str:
     n = len(confusion["labels"])
     pairs = list_confusions(confusion, 25 if n > READABLE else 10) if n >= LIST_FROM else ""
     if n > READABLE:
-        return tag("p", f"{n} labels are too many for a map; these are taken for each other most.") + pairs
+        told = f"{n} labels are too many for a map; these are taken for each other most."
+        told += f" So are those in metrics.json, {KEPT:,} pairs at most." * (n > WHOLE)
+        return tag("p", told) + pairs
     legend = explain([("right", 1), ("taken for another", 2)])
     note = tag(
         "p",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bertsmith.evaluation.report.card import PICTURE, make_card
+from bertsmith.evaluation.report.confused import keep_most
 from bertsmith.evaluation.report.facts import RunFacts
 from bertsmith.evaluation.report.numbers import is_number
 from bertsmith.evaluation.report.page import make_page
@@ -24,6 +25,7 @@ def write_report(folder: Path, facts: RunFacts) -> None:
     """A few files in the folder, each whole or not there at all."""
     folder.mkdir(parents=True, exist_ok=True)
     kept = {name: value for name, value in asdict(facts).items() if name not in ELSEWHERE}
+    kept["confusion"] = keep_most(facts.confusion)
     numbers = json.dumps(_finite(kept), ensure_ascii=True, indent=2, allow_nan=False) + "\n"
     texts = {"metrics.json": numbers, "README.md": make_card(facts), "report.html": make_page(facts)}
     if picture := draw_picture(facts):
