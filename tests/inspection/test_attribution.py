@@ -16,7 +16,7 @@ import bertsmith
 from bertsmith.errors import BertsmithError
 from bertsmith.inspection.aims import Aim
 from bertsmith.inspection.attribution import METHODS, attribute
-from bertsmith.inspection.attribution_drawing import tell
+from bertsmith.inspection.attribution_drawing import _draw_words, tell
 from bertsmith.inspection.gradients import Scorer, integrate, open_network
 from bertsmith.models.checkpoint import load_checkpoint
 from bertsmith.models.fitting import fit_head
@@ -472,3 +472,10 @@ def test_numbers_below_zero_have_one_sign():
     told = "score −0.500, of the mask baseline −0.008"
     assert tell({"score": -0.5, "start": -0.008}, found, "mask") == f"{told}; sum −0.250"
     assert tell({"score": -0.5, "start": -0.008}, {"missed": None}, "mask") == told
+
+
+def test_a_special_token_that_weighs_much_is_no_grey_on_blue():
+    """Grey letters are for cells that are nearly white."""
+    drawn, _ = _draw_words(["[CLS]", "good", "[SEP]"], [None, 0, None], [0.01, 0.2, -0.9], 0.9, 0.0)
+    kinds = {name: "quiet" in tag for tag, name in re.findall(r"(<text[^>]*>)([^<]*)<", drawn)}
+    assert kinds["[CLS]"] and not kinds["[SEP]"] and not kinds["good"]

@@ -13,6 +13,7 @@ WIDTH, MARGIN = 760.0, 24.0
 LINE, TALL, TYPE = 52.0, 26.0, 14.0  # from one line of words to the next; a word's box; its type
 BARS, BAR = 10, 20.0  # the strongest words; the height of each
 NAMES = 150.0  # room for their names
+DARK = 0.3  # of the largest value: on that much colour grey letters cannot be read
 
 
 def draw_attribution(data: Mapping[str, Any]) -> str:
@@ -57,8 +58,9 @@ def _draw_words(
             x, y = MARGIN, y + LINE
         number = show_signed(value)
         style = "fill c1" if value >= 0 else "fill c2"
-        parts.append(box(x, y, wide, TALL, style, f"{name}: {number}", 0.05 + 0.7 * abs(value) / most))
-        kind = "quiet" if side is None else ""
+        share = abs(value) / most
+        parts.append(box(x, y, wide, TALL, style, f"{name}: {number}", 0.05 + 0.7 * share))
+        kind = "quiet" if side is None and share < DARK else ""
         parts.append(label(x + wide / 2, y + 18, shown, "middle", kind, TYPE))
         parts.append(label(x + wide / 2, y + TALL + 13, number, "middle", "quiet", 10.5))
         x += wide + 4
