@@ -11,6 +11,7 @@ from training.texts import make_texts
 
 from bertsmith.errors import BertsmithError
 from bertsmith.finetuning import finetune
+from bertsmith.training.differences import name_differences
 from bertsmith.training.folder import RunFolder
 from bertsmith.training.loop import Watcher
 
@@ -226,3 +227,13 @@ def test_a_plan_leaves_nothing(small_model, tmp_path):
     run, said = tune(small_model, tmp_path / "out", dry_run=True)
     assert run is None and not (tmp_path / "out").exists()
     assert any("5 of 8 examples, 5 an epoch" in sentence for sentence in said)
+
+
+def test_a_run_of_before_a_setting_was_there_had_what_all_had_then():
+    """Its folder does not tell of the optimizer: it goes on with AdamW, and with no other."""
+    known = {"rate": 1e-4}
+    assert name_differences(known, {**known, "optimizer": "adamw", "momentum": 0.95, "weights": "0" * 16}) == []
+    assert name_differences(known, {**known, "optimizer": "muon"}) == ["optimizer"]
+    assert name_differences({**known, "optimizer": "muon"}, known) == ["optimizer"]
+    assert name_differences({**known, "weights": "0" * 16}, {**known, "weights": "1" * 16}) == ["weights"]
+    assert name_differences(known, {**known, "seed": 1}) == ["seed"]

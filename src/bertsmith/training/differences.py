@@ -5,18 +5,20 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-LATER = ("weights",)  # of what is asked: written down since a version that others may have begun their runs with
+# Of what is asked: written down since a version that others may have begun their runs with, and what those had of it.
+LATER: dict[str, Any] = {"weights": ..., "optimizer": "adamw", "momentum": 0.95}  # ...: nobody knows
 CHECKSUM = re.compile("[0-9a-f]{16}")
 
 
 def name_differences(known: Mapping[str, Any], asked: Mapping[str, Any]) -> list[str]:
-    """The settings in which two runs differ; what a run of before did not write down is taken for the same."""
+    """The settings in which two runs differ; what a run of before did not write down is what all had then."""
     names = {**known, **asked}
-    return [name for name in names if known.get(name) != asked.get(name) and (name in known or name not in LATER)]
+    return [name for name in names if known.get(name, LATER.get(name)) not in (..., asked.get(name))]
 
 
 def tell_differences(known: Mapping[str, Any], asked: Mapping[str, Any]) -> list[str]:
-    return [tell_difference(name, known.get(name), asked.get(name)) for name in name_differences(known, asked)]
+    names = name_differences(known, asked)
+    return [tell_difference(name, known.get(name, LATER.get(name)), asked.get(name)) for name in names]
 
 
 def tell_difference(name: str, was: Any, now: Any) -> str:
